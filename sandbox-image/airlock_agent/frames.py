@@ -6,7 +6,8 @@ Both sides import this module, so there is nothing to keep in step.
 
 import json
 import struct
-from typing import Any, Dict, Iterator, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 PREFIX = struct.Struct(">II")
 MAX_HEADER = 1 << 20
@@ -23,11 +24,11 @@ class FrameError(ValueError):
 
 
 class Frame(NamedTuple):
-    header: Dict[str, Any]
+    header: dict[str, Any]
     body: bytes = b""
 
 
-def encode(header: Dict[str, Any], body: bytes = b"") -> bytes:
+def encode(header: dict[str, Any], body: bytes = b"") -> bytes:
     text = json.dumps(header, separators=(",", ":")).encode()
     return PREFIX.pack(len(text), len(body)) + text + body
 
@@ -56,7 +57,7 @@ class Decoder:
             yield Frame(header, body)
 
     @staticmethod
-    def _parse(text: bytes) -> Dict[str, Any]:
+    def _parse(text: bytes) -> dict[str, Any]:
         try:
             header = json.loads(text)
         except (ValueError, RecursionError) as error:

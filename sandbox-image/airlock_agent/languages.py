@@ -1,13 +1,13 @@
 """The languages of `run_code`. A new one is one row."""
 
-from typing import NamedTuple, Tuple
+from typing import NamedTuple
 
 
 class Language(NamedTuple):
     """`file` is what the code is saved as; `argv` runs it, with the file's name added at the end."""
 
     file: str
-    argv: Tuple[str, ...]
+    argv: tuple[str, ...]
 
 
 LANGUAGES = {

@@ -148,6 +148,8 @@ class RunRequest:
     workspace: str | None = None
     sandbox: str | None = None
     fresh: bool = False
+    live: bool = False
+    """Whether somebody watches: then all of the output limit is sent as it comes, and the tail on top."""
 
 
 @dataclass(frozen=True, slots=True)

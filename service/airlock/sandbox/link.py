@@ -1,0 +1,201 @@
+"""The service's end of the channel to one agent.
+
+One task reads the channel and hands each frame to whoever waits for it. Nothing that arrives is trusted: a
+frame that is too large, malformed or about an unknown process ends the link, and with it the sandbox.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from airlock.engine import Channel
+from airlock.errors import (
+    AirlockError,
+    Conflict,
+    InvalidArguments,
+    PathOutsideWorkspace,
+    SandboxFailed,
+)
+from airlock.model import RunOutput, StreamName
+from airlock_agent import PROTOCOL
+from airlock_agent.frames import MAX_EVENT_BODY, MAX_EVENT_HEADER, Decoder, Frame, FrameError, encode
+
+Reason = Literal["timed_out", "oom_killed", "output_limit", "disk_full", "killed"]
+_REASONS = frozenset({"timed_out", "oom_killed", "output_limit", "disk_full", "killed"})
+_REFUSALS: Mapping[str, type[AirlockError]] = {
+    error.code: error for error in (InvalidArguments, PathOutsideWorkspace, Conflict, SandboxFailed)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """An agent's last word on a program."""
+
+    code: int | None
+    signal: int | None
+    reason: Reason | None
+    stdout_bytes: int
+    stderr_bytes: int
+    cpu_ms: float
+    peak_memory_bytes: int
+
+
+class LinkLost(Exception):
+    """The channel ended, or the agent broke the protocol, before all was said."""
+
+
+class RemoteProcess:
+    """A program in the sandbox. Its news waits here, bounded by the output limit that the agent was given."""
+
+    def __init__(self, link: "AgentLink", name: str, max_output: int) -> None:
+        self._link = link
+        self._name = name
+        self._room = max_output
+        self._news: asyncio.Queue[RunOutput | Exit | LinkLost] = asyncio.Queue()
+
+    async def next(self) -> RunOutput | Exit:
+        news = await self._news.get()
+        if isinstance(news, LinkLost):
+            raise news
+        return news
+
+    async def feed(self, data: bytes | None) -> None:
+        """Give it all its input, and then the end of file."""
+        if data:
+            await self._link.send({"verb": "stdin", "process": self._name}, data)
+        await self._link.send({"verb": "close_stdin", "process": self._name})
+
+    def tell(self, news: RunOutput | Exit | LinkLost) -> None:
+        if isinstance(news, RunOutput):
+            self._room -= len(news.data)
+            if self._room < 0:
+                raise FrameError("the agent sends more output than it was allowed to")
+        self._news.put_nowait(news)
+
+
+class AgentLink:
+    """An open channel that has said hello."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._replies: dict[int, asyncio.Future[None]] = {}
+        self._processes: dict[str, RemoteProcess] = {}
+        self._hello: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
+        self._last_ref = 0
+        self._reader = asyncio.create_task(self._read(), name="agent-link")
+        self.languages: frozenset[str] = frozenset()
+
+    @classmethod
+    async def open(cls, channel: Channel) -> "AgentLink":
+        link = cls(channel)
+        try:
+            await link.send({"verb": "hello"})
+            link.languages = frozenset(await link._hello)
+        except BaseException:
+            await link.aclose()
+            raise
+        return link
+
+    async def aclose(self) -> None:
+        self._reader.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._reader
+        await self._channel.aclose()
+
+    async def send(self, header: dict[str, Any], body: bytes = b"") -> None:
+        await self._channel.write(encode(header, body))
+
+    async def write_file(self, path: str, data: bytes) -> None:
+        await self._call({"verb": "write", "path": path}, data)
+
+    async def start(self, name: str, header: dict[str, Any], body: bytes, max_output: int) -> RemoteProcess:
+        process = self._processes[name] = RemoteProcess(self, name, max_output)
+        await self._call({"verb": "start", "process": name, **header}, body)
+        return process
+
+    async def _call(self, header: dict[str, Any], body: bytes) -> None:
+        """Send it and wait for the reply. Refusals come as errors of the taxonomy."""
+        self._last_ref += 1
+        reply = self._replies[self._last_ref] = asyncio.get_running_loop().create_future()
+        if self._reader.done():
+            raise SandboxFailed("the sandbox ended before it could take the call")
+        await self.send({**header, "ref": self._last_ref}, body)
+        await reply
+
+    async def _read(self) -> None:
+        decoder = Decoder(MAX_EVENT_HEADER, MAX_EVENT_BODY)
+        lost = LinkLost("the channel to the sandbox ended")
+        try:
+            while data := await self._channel.read():
+                for frame in decoder.feed(data):
+                    self._take(frame)
+        except (FrameError, KeyError, TypeError, ValueError) as error:
+            lost = LinkLost(f"the agent broke the protocol: {error!r}")
+        finally:
+            self._give_up(lost)
+
+    def _take(self, frame: Frame) -> None:
+        header, body = frame
+        match header["event"]:
+            case "hello":
+                self._take_hello(header)
+            case "reply":
+                self._take_reply(header)
+            case "output":
+                stream = header["stream"]
+                if stream not in ("stdout", "stderr"):
+                    raise FrameError("unknown stream")
+                output = RunOutput(cast(StreamName, stream), _count(header["offset"]), body)
+                self._processes[header["process"]].tell(output)
+            case "exit":
+                self._processes.pop(header["process"]).tell(_parse_exit(header))
+            case other:
+                raise FrameError(f"unknown event {other!r}")
+
+    def _take_hello(self, header: dict[str, Any]) -> None:
+        if header["protocol"] != PROTOCOL:
+            error = SandboxFailed("the sandbox image is of another version of Airlock: run `make image`")
+            self._hello.set_exception(error)
+        else:
+            self._hello.set_result([str(name) for name in header["languages"]])
+
+    def _take_reply(self, header: dict[str, Any]) -> None:
+        reply = self._replies.pop(header["ref"])
+        if reply.done():  # the caller has gone
+            return
+        if (error := header.get("error")) is None:
+            reply.set_result(None)
+        else:
+            reply.set_exception(_REFUSALS.get(error["code"], SandboxFailed)(str(error["message"])))
+
+    def _give_up(self, lost: LinkLost) -> None:
+        waiters: list[asyncio.Future[Any]] = [self._hello, *self._replies.values()]
+        for waiting in waiters:
+            if not waiting.done():
+                waiting.set_exception(SandboxFailed(str(lost)))
+                waiting.exception()  # seen: nobody may be waiting any more
+        for process in self._processes.values():
+            process.tell(lost)
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise FrameError("not a count")
+    return value
+
+
+def _parse_exit(header: dict[str, Any]) -> Exit:
+    reason, code, signal = header["reason"], header["code"], header["signal"]
+    if reason is not None and reason not in _REASONS:
+        raise FrameError("unknown reason")
+    return Exit(
+        code=None if code is None else _count(code),
+        signal=None if signal is None else _count(signal),
+        reason=cast(Reason | None, reason),
+        stdout_bytes=_count(header["stdout"]),
+        stderr_bytes=_count(header["stderr"]),
+        cpu_ms=float(header["cpu_ms"]),
+        peak_memory_bytes=_count(header["peak_memory_bytes"]),
+    )
