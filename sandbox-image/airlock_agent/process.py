@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import resource
 import signal
@@ -62,7 +61,6 @@ class Launch:
         sys.argv[1:] = self.args
         if hasattr(sys, "orig_argv"):
             sys.orig_argv[2:] = self.args
-        gc.freeze()  # what the agent leaves is neither counted nor collected in the program
         raise Become
 
     def _exec(self, argv: Sequence[str]) -> None:

@@ -12,7 +12,9 @@ import os
 import sys
 
 _LOADED = frozenset(sys.modules)
+
 _BOOT = os.path.dirname(os.path.abspath(__file__))
+_SEARCHED = sys.path_importer_cache.keys() - {_BOOT}
 _ROOT = os.path.dirname(os.path.dirname(_BOOT))
 
 sys.path.remove(_BOOT)
@@ -24,7 +26,7 @@ serve()
 
 # From here on this is a child that becomes the program.
 sys.path.remove(_ROOT)
-for _path in [path for path in sys.path_importer_cache if path.startswith(_ROOT)]:
+for _path in sys.path_importer_cache.keys() - _SEARCHED:
     del sys.path_importer_cache[_path]
 for _name in sys.modules.keys() - _LOADED:
     del sys.modules[_name]

@@ -150,11 +150,14 @@ class AgentLink:
                 output = RunOutput(cast(StreamName, stream), _count(header["offset"]), body)
                 self._processes[header["process"]].tell(output)
             case "exit":
-                self._processes.pop(header["process"]).tell(_parse_exit(header))
+                self._processes[header["process"]].tell(_parse_exit(header))
+                del self._processes[header["process"]]
             case other:
                 raise FrameError(f"unknown event {other!r}")
 
     def _take_hello(self, header: dict[str, Any]) -> None:
+        if self._hello.done():
+            raise FrameError("a second hello")
         if header["protocol"] != PROTOCOL:
             error = SandboxFailed("the sandbox image is of another version of Airlock: run `make image`")
             self._hello.set_exception(error)
