@@ -1,0 +1,28 @@
+"""Named workspaces on disk: `<key>/files` is what sandboxes mount, `<key>/workspace.json` says whose."""
+
+import json
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from airlock.model import Workspace
+
+FILES = "files"
+DESCRIPTION = "workspace.json"
+
+
+def ensure(directory: Path, workspace: Workspace, owner: int) -> None:
+    """Make it if it is not there, for the user that sandboxes run as."""
+    home = directory / workspace.key
+    if (home / DESCRIPTION).exists():
+        return
+    home.mkdir(mode=0o711, exist_ok=True)
+    files = home / FILES
+    files.mkdir(mode=0o700, exist_ok=True)
+    if os.geteuid() == 0:
+        os.chown(files, owner, owner)
+    description = asdict(workspace) | {"created_at": datetime.now(UTC).isoformat()}
+    new = home / f"{DESCRIPTION}.{os.getpid()}"
+    new.write_text(json.dumps(description, indent=1))
+    new.rename(home / DESCRIPTION)

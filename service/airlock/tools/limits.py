@@ -1,0 +1,48 @@
+"""The limits that a caller may ask for, and what the service makes of them."""
+
+from typing import Annotated, TypeVar
+
+from pydantic import Field
+
+from airlock.errors import InvalidArguments
+from airlock.model import Limits
+from airlock.settings import MIB, Settings
+from airlock.tools.arguments import Arguments
+
+Number = TypeVar("Number", int, float)
+
+
+class LimitsArguments(Arguments):
+    """What the program may use. A limit that is left out is the service's default.
+
+    The least that can be asked for is what engines can enforce.
+    """
+
+    cpus: Annotated[float, Field(ge=0.01, allow_inf_nan=False)] | None = None
+    memory_mb: Annotated[int, Field(ge=16)] | None = None
+    pids: Annotated[int, Field(ge=1)] | None = None
+    tmp_mb: Annotated[int, Field(ge=1)] | None = None
+    output_bytes: Annotated[int, Field(ge=1)] | None = None
+
+
+def limits(asked: LimitsArguments, settings: Settings) -> Limits:
+    def limit(name: str, value: Number | None, default: Number, most: Number) -> Number:
+        return default if value is None else at_most(f"limits.{name}", value, most)
+
+    s = settings
+    return Limits(
+        cpus=limit("cpus", asked.cpus, s.default_cpus, s.max_cpus),
+        memory_bytes=limit("memory_mb", asked.memory_mb, s.default_memory_mb, s.max_memory_mb) * MIB,
+        pids=limit("pids", asked.pids, s.default_pids, s.max_pids),
+        tmp_bytes=limit("tmp_mb", asked.tmp_mb, s.default_tmp_mb, s.max_tmp_mb) * MIB,
+        output_bytes=limit("output_bytes", asked.output_bytes, s.default_output_bytes, s.max_output_bytes),
+    )
+
+
+def at_most(field: str, value: Number, most: Number) -> Number:
+    if value > most:
+        message = f"The most that this service gives is {most}; ask for that or less."
+        raise InvalidArguments(
+            f"{field}: {message}", details={"fields": [{"field": field, "message": message}], "errors": 1}
+        )
+    return value
