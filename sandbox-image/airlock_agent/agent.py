@@ -64,6 +64,8 @@ class Agent:
         os.set_blocking(wake_write, False)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        # The kernel keeps signals from inside away from PID 1, but for those that it has a handler for.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         self._selector.register(wake_read, selectors.EVENT_READ, lambda _mask: os.read(wake_read, 4096))
         while True:
             for key, mask in self._selector.select(self._until_next_timer()):

@@ -58,6 +58,7 @@ class Launch:
         except BaseException as error:  # nothing of the agent may go on in this process
             os.write(2, f"airlock: can't start: {error}\n".encode())
             os._exit(126)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.argv[1:] = self.args
         if hasattr(sys, "orig_argv"):
             sys.orig_argv[2:] = self.args

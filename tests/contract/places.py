@@ -4,7 +4,8 @@ import json
 import os
 import signal
 from abc import ABC, abstractmethod
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import docker
@@ -98,3 +99,11 @@ class BubblewrapPlace(Place):
 
     def clean(self) -> None:
         assert list((self.settings.data_dir / "sandboxes").iterdir()) == []
+        assert list(self._members()) == []
+
+    def _members(self) -> Iterator[Path]:
+        """Processes in a control group of this instance."""
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it has gone since
+                if f"/{self.settings.instance}/" in (process / "cgroup").read_text():
+                    yield process

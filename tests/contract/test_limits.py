@@ -4,9 +4,9 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
-from contract.running import MIB, OWNER, Runner, runner_on
 
 from airlock.model import Code, RunFinished, RunStarted
+from contract.running import MIB, OWNER, Runner, runner_on
 
 pytestmark = [pytest.mark.anyio, pytest.mark.engines("bubblewrap", "docker")]
 

@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-from contract.running import Runner, runner_on
 
 from airlock.model import Code, Command
+from contract.running import Runner, runner_on
 
 pytestmark = [pytest.mark.anyio, pytest.mark.engines("bubblewrap", "docker", "gvisor")]
 
@@ -38,7 +38,9 @@ async def test_javascript(runner: Runner):
 async def test_a_traceback_is_a_result(runner: Runner):
     outcome = await runner.python("1 / 0")
     assert outcome.verdict == ("exited", 1, None)
-    assert outcome.stderr.startswith(b'Traceback (most recent call last):\n  File "/workspace/main.py", line 1')
+    assert outcome.stderr.startswith(
+        b'Traceback (most recent call last):\n  File "/workspace/main.py", line 1'
+    )
 
 
 async def test_a_command_that_is_not_there(runner: Runner):

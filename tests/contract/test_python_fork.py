@@ -3,12 +3,12 @@
 import re
 
 import pytest
-from contract.python_programs import FILES, PROGRAMS, STDIN
-from contract.running import LIMITS, OWNER
 
 from airlock.model import Limits, RunOutput, SandboxSpec, new_id
 from airlock.sandbox.link import AgentLink, Exit
 from airlock.sandbox.pool import Pool
+from contract.python_programs import FILES, PROGRAMS, STDIN
+from contract.running import LIMITS, OWNER
 
 pytestmark = [pytest.mark.anyio, pytest.mark.engines("bubblewrap", "docker"), pytest.mark.timeout(180)]
 
@@ -54,7 +54,9 @@ async def test_no_program_can_tell_the_difference(engine):
 
 
 async def test_random_sources_differ_from_run_to_run(engine):
-    code = b"import random, secrets, uuid, tempfile\nprint(random.random(), secrets.token_hex(), uuid.uuid4(), "
+    code = (
+        b"import random, secrets, uuid, tempfile\nprint(random.random(), secrets.token_hex(), uuid.uuid4(), "
+    )
     code += b"tempfile.mktemp())"
     pool = Pool(engine)
     async with pool.lease(SandboxSpec(new_id("sb"), OWNER, Limits(**LIMITS))) as sandbox:

@@ -1,6 +1,7 @@
 """Attacks on the agent by the programs that it starts, which have its uid. Each must fail, and be survived."""
 
 import pytest
+
 from contract.running import Runner, runner_on
 
 pytestmark = [pytest.mark.anyio, pytest.mark.engines("bubblewrap", "docker")]

@@ -1,11 +1,11 @@
 import asyncio
 
 import pytest
-from unit.scripted import ScriptedAgent, ScriptedChannel
 
 from airlock.errors import PathOutsideWorkspace, SandboxFailed
 from airlock.model import RunOutput
 from airlock.sandbox.link import AgentLink, Exit, LinkLost
+from unit.scripted import ScriptedAgent, ScriptedChannel
 
 pytestmark = pytest.mark.anyio
 

@@ -1,11 +1,11 @@
 import asyncio
 
 import pytest
-from unit.scripted import ScriptedEngine
 
 from airlock.errors import EngineUnavailable, SandboxFailed
 from airlock.model import Limits, Owner, SandboxSpec, SandboxState
 from airlock.sandbox.pool import Pool
+from unit.scripted import ScriptedEngine
 
 pytestmark = pytest.mark.anyio
 

@@ -2,7 +2,6 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
-from unit.scripted import ScriptedEngine
 
 from airlock.errors import InvalidArguments, LanguageUnavailable, SandboxNotFound, TooManyRuns
 from airlock.model import (
@@ -21,6 +20,7 @@ from airlock.sandbox.link import Exit
 from airlock.sandbox.pool import Pool
 from airlock.sandbox.runs import Runs, Verdict, judge
 from airlock.settings import Settings
+from unit.scripted import ScriptedEngine
 
 pytestmark = pytest.mark.anyio
 

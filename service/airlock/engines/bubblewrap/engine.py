@@ -8,6 +8,7 @@ written before any of them exists, and removed after the last is gone.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -28,6 +29,8 @@ from airlock.settings import Settings
 
 THREADS = 16
 
+log = logging.getLogger(__name__)
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -37,7 +40,7 @@ class BubblewrapEngine:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._records = Records(settings.data_dir / "sandboxes")
+        self._records = Records(settings.data_dir / "sandboxes", settings.instance)
         self._watch = Watch()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="bubblewrap")
         self._preparing = asyncio.Lock()
@@ -51,7 +54,7 @@ class BubblewrapEngine:
             return await _outlast(making)
         except asyncio.CancelledError:
             if making.exception() is None:
-                await _outlast(asyncio.create_task(self.destroy(spec.id)))
+                await _outlast(asyncio.create_task(self._undo(spec.id)))
             raise
 
     async def get(self, sandbox_id: str) -> SandboxInfo:
@@ -59,8 +62,7 @@ class BubblewrapEngine:
         return await self._in_thread(look_at, record)
 
     async def list(self) -> list[SandboxInfo]:
-        instance = self._settings.instance
-        return await self._in_thread(lambda: [look_at(record) for record in self._records.all(instance)])
+        return await self._in_thread(lambda: [look_at(record) for record in self._records.all()])
 
     async def destroy(self, sandbox_id: str) -> None:
         try:
@@ -75,9 +77,9 @@ class BubblewrapEngine:
             raise EngineUnavailable(message, retry_after=1) from error
 
     async def connect(self, sandbox_id: str) -> SocketChannel:
-        directory = self._records.directory(sandbox_id)
+        await self._in_thread(self._records.read, sandbox_id)
         try:
-            return await channel.connect(directory, SOCKET)
+            return await channel.connect(self._records.directory(sandbox_id), SOCKET)
         except FileNotFoundError as error:
             raise not_found(sandbox_id) from error
         except BlockingIOError as error:
@@ -112,17 +114,23 @@ class BubblewrapEngine:
     async def _make(self, ground: Ground, spec: SandboxSpec) -> SandboxInfo:
         """Make it, or nothing at all. Never cancelled."""
         try:
-            started = await self._in_thread(start, ground, self._records, self._settings.instance, spec)
+            started = await self._in_thread(start, ground, self._records, spec)
         except Conflict:
             raise  # it is another's
         except Exception as error:
-            await self.destroy(spec.id)
+            await self._undo(spec.id)
             if isinstance(error, OSError):
                 raise SandboxFailed(f"the sandbox could not be made: {error}") from error
             raise
         info, process = started
         self._watch.add(spec.id, process)
         return info
+
+    async def _undo(self, sandbox_id: str) -> None:
+        try:
+            await self.destroy(sandbox_id)
+        except EngineUnavailable as error:
+            log.warning("sandbox %s may be left behind: %s", sandbox_id, error)
 
     async def _in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         call = partial(function, *args, **kwargs)

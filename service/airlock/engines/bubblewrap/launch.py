@@ -1,15 +1,17 @@
-"""Starts one bwrap, which becomes the monitor of a sandbox. Blocking: some 10 ms.
+"""Starts one bwrap, which becomes the monitor of a sandbox. Blocking: some 15 ms.
 
 bwrap tells the pid of the sandbox's PID 1 as soon as it has forked it. It is put into its groups while bwrap
 mounts and Python starts: moving a process between groups takes the kernel as long as both (it waits for all
 processors), and the agent runs nothing before the service connects, which it can't before this is done.
+
+When all is mounted, bwrap reads a byte from `--block-fd` and closes it. The byte is there from the beginning;
+that nobody can read from that pipe any more is how we know.
 """
 
 import json
 import os
 import select
 import signal
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -42,15 +44,17 @@ def launch(
     """`limit` is called with PID 1 and the monitor."""
     with ExitStack() as own:
         (stdin, _), (_, stdout), (complaints, stderr) = (_pipe(own) for _ in range(3))
-        told, info = _pipe(own)
-        kept = Descriptors(seccomp, info.fileno(), channel)
+        (told, info), (block, go) = (_pipe(own) for _ in range(2))
+        go.write(b"!")
+        kept = Descriptors(seccomp, info.fileno(), block.fileno(), channel)
         standard = {0: stdin.fileno(), 1: stdout.fileno(), 2: stderr.fileno()}
         monitor = _spawn(command(kept), standard | {number: number for number in kept})
         try:
-            for end in (info, stderr):  # the last ones of ours, so that bwrap's death is seen
+            for end in (info, block, stderr):  # now the other side alone has them
                 end.close()
-            keys = processes.identify(_child(told, complaints)), processes.identify(monitor)
+            keys = processes.identify(_first_process(told, complaints)), processes.identify(monitor)
             limit(*keys)
+            _wait_for_mounts(go, complaints)
             return Started(*keys, os.dup(complaints.fileno()))
         except BaseException:
             for pid in (*processes.children([monitor]), monitor):
@@ -76,22 +80,30 @@ def _spawn(command: Sequence[str], descriptors: Mapping[int, int]) -> int:
     )
 
 
-def _child(told: FileIO, complaints: FileIO) -> int:
+def _first_process(told: FileIO, complaints: FileIO) -> int:
     """The pid in what bwrap writes to `--info-fd`."""
-    deadline = time.monotonic() + START_TIMEOUT
     text = b""
-    while part := _read(told, deadline):
+    while _is_ready(told, select.POLLIN) and (part := told.read(MAX_COMPLAINT)):
         text += part
         if text.rstrip().endswith(b"}"):
             return int(json.loads(text)["child-pid"])
-    complaint = _read(complaints, deadline)
-    raise SandboxFailed(f"the sandbox could not be made: {complaint.decode(errors='replace').strip()}")
+    raise _failure(complaints)
 
 
-def _read(file: FileIO, deadline: float) -> bytes:
-    """What is there next; b"" at the end."""
+def _wait_for_mounts(go: FileIO, complaints: FileIO) -> None:
+    """A pipe's writing end is in error when nobody can read from it. That is so too when bwrap has failed."""
+    if not _is_ready(go, select.POLLERR) or _is_ready(complaints, select.POLLIN, timeout=0):
+        raise _failure(complaints)
+
+
+def _failure(complaints: FileIO) -> SandboxFailed:
+    text = b"bwrap does not answer"
+    if _is_ready(complaints, select.POLLIN, timeout=0):
+        text = complaints.read(MAX_COMPLAINT) or b"bwrap has ended"
+    return SandboxFailed(f"the sandbox could not be made: {text.decode(errors='replace').strip()}")
+
+
+def _is_ready(file: FileIO, event: int, timeout: float = START_TIMEOUT) -> bool:
     poll = select.poll()  # not `select`, which knows no descriptor beyond 1023
-    poll.register(file, select.POLLIN)
-    if not poll.poll(max(0, deadline - time.monotonic()) * 1000):
-        raise SandboxFailed(f"bwrap did not start a sandbox in {START_TIMEOUT:.0f} s")
-    return file.read(MAX_COMPLAINT) or b""
+    poll.register(file, event)
+    return bool(poll.poll(timeout * 1000))

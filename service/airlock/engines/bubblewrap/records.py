@@ -3,6 +3,7 @@
 The record is written before anything else of the sandbox is made, so whatever a crash leaves is found by it.
 """
 
+import errno
 import json
 import re
 import shutil
@@ -41,7 +42,10 @@ class Record:
 
 
 class Records:
-    def __init__(self, directory: Path) -> None:
+    """Those of one instance of the service. Others in the same directory are none of its business."""
+
+    def __init__(self, directory: Path, instance: str) -> None:
+        self.instance = instance
         self._directory = directory
 
     def directory(self, sandbox_id: str) -> Path:
@@ -54,13 +58,15 @@ class Records:
         """Raises Conflict if there is one of this id."""
         directory = self.directory(record.id)
         new = directory.with_name(f".new-{record.id}")
-        new.mkdir(mode=0o700, exist_ok=True)
-        (new / FILE).write_text(encode(record))
         try:
+            new.mkdir(mode=0o700, exist_ok=True)
+            (new / FILE).write_text(encode(record))
             new.rename(directory)
         except OSError as error:
-            shutil.rmtree(new)
-            raise Conflict(f"there is a sandbox {record.id} already") from error
+            shutil.rmtree(new, ignore_errors=True)
+            if error.errno == errno.ENOTEMPTY:
+                raise Conflict(f"there is a sandbox {record.id} already") from error
+            raise
 
     def update(self, record: Record) -> None:
         file = self.directory(record.id) / FILE
@@ -70,17 +76,17 @@ class Records:
 
     def read(self, sandbox_id: str) -> Record:
         try:
-            return decode((self.directory(sandbox_id) / FILE).read_text())
+            record = decode((self.directory(sandbox_id) / FILE).read_text())
         except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
             raise not_found(sandbox_id) from error
+        if record.instance != self.instance:
+            raise not_found(sandbox_id)
+        return record
 
-    def all(self, instance: str) -> Iterator[Record]:
-        """Those of one instance of the service."""
+    def all(self) -> Iterator[Record]:
         for path in sorted(self._directory.glob("*")):
-            with suppress(SandboxNotFound):  # it is no record, or has gone since
-                record = self.read(path.name)
-                if record.instance == instance:
-                    yield record
+            with suppress(SandboxNotFound):  # it is another's, or has gone since
+                yield self.read(path.name)
 
     def remove(self, sandbox_id: str) -> None:
         directory = self.directory(sandbox_id)

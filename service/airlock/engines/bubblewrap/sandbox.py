@@ -15,11 +15,11 @@ from airlock.model import SandboxInfo, SandboxSpec, SandboxState
 END_TIMEOUT = 10.0
 
 
-def start(ground: Ground, records: Records, instance: str, spec: SandboxSpec) -> tuple[SandboxInfo, Started]:
+def start(ground: Ground, records: Records, spec: SandboxSpec) -> tuple[SandboxInfo, Started]:
     """Blocking. Conflict comes before anything is made; after another error, the record tells what is."""
     record = Record(
         id=spec.id,
-        instance=instance,
+        instance=records.instance,
         owner=spec.owner,
         created_at=datetime.now(UTC),
         workspace=spec.workspace,

@@ -36,10 +36,11 @@ class Root:
 
 
 class Descriptors(NamedTuple):
-    """Those that bwrap inherits: two for its own use, and the agent's socket."""
+    """Those that bwrap inherits: three for its own use, and the agent's socket."""
 
     seccomp: int
     info: int
+    block: int
     channel: int
 
 
@@ -80,7 +81,7 @@ def agent(sandbox_id: str, descriptors: Descriptors, rlimits: str) -> list[str]:
         "AIRLOCK_RLIMITS": rlimits,
     }
     return [
-        *("--info-fd", str(descriptors.info)),
+        *("--info-fd", str(descriptors.info), "--block-fd", str(descriptors.block)),
         # This takes away a variable that is not there: it is only a mark.
         *("--unsetenv", mark(sandbox_id)),
         *setenv(environment),
