@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from airlock_agent import PROTOCOL, hardening, workspace
+from airlock_agent import PROTOCOL, hardening, interpreter, workspace
 from airlock_agent.channel import Channel, ServiceGone
 from airlock_agent.frames import MAX_EVENT_BODY, Frame, encode
 from airlock_agent.languages import LANGUAGES
@@ -46,6 +46,7 @@ class Agent:
         self._selector = selectors.DefaultSelector()
         self._channel = Channel(os.environ["AIRLOCK_CHANNEL"], self._selector, self._on_frame)
         self._process: Process | None = None
+        self._ceiling = 0
         self._script: workspace.Script | None = None
         self._timers: list[tuple[float, Callable[[], None]]] = []
         self._verbs: dict[str, Callable[[dict[str, Any], bytes], None]] = {
@@ -67,6 +68,7 @@ class Agent:
         # The kernel keeps signals from inside away from PID 1, but for those that it has a handler for.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         self._selector.register(wake_read, selectors.EVENT_READ, lambda _mask: os.read(wake_read, 4096))
+        interpreter.settle()
         while True:
             for key, mask in self._selector.select(self._until_next_timer()):
                 # A handler may have closed the descriptor of a later event of the same round.

@@ -11,25 +11,22 @@ program, and there is nothing to imitate: the child *is* `python3 main.py`, less
 import os
 import sys
 
-_LOADED = frozenset(sys.modules)
-
 _BOOT = os.path.dirname(os.path.abspath(__file__))
-_SEARCHED = sys.path_importer_cache.keys() - {_BOOT}
 _ROOT = os.path.dirname(os.path.dirname(_BOOT))
+_LOADED = frozenset(sys.modules)
+_SEARCHED = sys.path_importer_cache.keys() - {_BOOT}
 
 sys.path.remove(_BOOT)
 sys.path.insert(0, _ROOT)
 
 from airlock_agent.agent import serve  # noqa: E402
+from airlock_agent.interpreter import hand_over  # noqa: E402
 
 serve()
 
 # From here on this is a child that becomes the program.
 sys.path.remove(_ROOT)
-for _path in sys.path_importer_cache.keys() - _SEARCHED:
-    del sys.path_importer_cache[_path]
-for _name in sys.modules.keys() - _LOADED:
-    del sys.modules[_name]
+hand_over(_LOADED, _SEARCHED)
 
 # The system's own sitecustomize, if it has one; if not, the ImportError is what `site` expects.
 import sitecustomize  # noqa: E402, F401
