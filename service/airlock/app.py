@@ -9,9 +9,9 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 
 from airlock import __version__
-from airlock.api import openapi
+from airlock.api import in_flight, openapi
 from airlock.api.access import Access
-from airlock.api.answer_store import AnswerStore
+from airlock.api.answer_store import answer_store
 from airlock.api.auth import Keyring
 from airlock.api.body_limit import BodyLimit
 from airlock.api.health import health_routes
@@ -39,13 +39,13 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     """The whole service. An engine that is passed in stays the caller's to close."""
     keyring = Keyring.of(settings)
     metrics = Metrics()
+    requests: in_flight.Tasks = set()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            answers = AnswerStore(settings.data_dir / "answers.sqlite", settings.idempotency_ttl)
-            await answers.open()
-            stack.push_async_callback(answers.aclose)
+            file = settings.data_dir / "answers.sqlite"
+            answers = await stack.enter_async_context(answer_store(file, settings.idempotency_ttl))
 
             here = engine
             if here is None:
@@ -55,8 +55,9 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
             log_isolation(here, await check.outcome())
 
             pool = Pool(here)
-            await pool.start()
             stack.push_async_callback(pool.aclose)
+            await pool.start()
+            stack.push_async_callback(in_flight.ended, requests)
 
             app.state.services = Services(
                 settings=settings,
@@ -77,6 +78,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         lifespan=lifespan,
         redirect_slashes=False,
         middleware=[  # the first is the outermost
+            Middleware(in_flight.InFlight, requests),
             Middleware(RequestIds),
             Middleware(Access, metrics),
             Middleware(Problems),
@@ -123,6 +125,6 @@ def log_isolation(engine: Engine, found: EngineReport | AirlockError) -> None:
     logger.info("engine %s %s", found.engine, found.version)
     for what, measure in found.isolation.items():
         if measure.enforced:
-            logger.info("%s is limited by %s", what, measure.how)
+            logger.info("enforced: %s (%s)", what, measure.how)
         else:
-            logger.warning("%s is not limited here: %s", what, measure.how)
+            logger.warning("not enforced: %s (%s)", what, measure.how)

@@ -1,7 +1,10 @@
 """Every limit, and every way to end, as the kernel enforces and the service tells it."""
 
 import asyncio
+import os
+import signal
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
 
@@ -59,9 +62,9 @@ async def test_a_fork_bomb_ends_with_its_time(runner: Runner):
     assert (await runner.python("print(1)")).stdout == b"1\n"
 
 
-@pytest.mark.parametrize("place", ["/tmp", "/workspace"])
-async def test_disk(runner: Runner, place):
-    code = f"with open('{place}/big', 'wb') as f:\n    while True: f.write(bytes(1 << 20)); f.flush()"
+@pytest.mark.parametrize("folder", ["/tmp", "/workspace"])
+async def test_disk(runner: Runner, folder):
+    code = f"with open('{folder}/big', 'wb') as f:\n    while True: f.write(bytes(1 << 20)); f.flush()"
     outcome = await runner.python(code, limits={"tmp_bytes": 8 * MIB})
     assert outcome.verdict == ("disk_full", 1, None)
     assert b"No space left on device" in outcome.stderr
@@ -139,6 +142,21 @@ async def test_a_sandbox_that_dies_under_a_run_is_no_made_up_result(engine):
     assert isinstance(end, RunFinished)
     assert end.status in ("killed", "lost")
     assert end.exit_code is None
+
+
+async def test_a_dead_agent_does_not_outlive_the_deadline(engine, place):
+    async with runner_on(engine, kill_grace=0.2) as runner:
+        request = runner.request(Code("python", b"while True: pass"), timeout=1.0)
+        async with aclosing(runner.runs.events(OWNER, request)) as events:
+            started = await anext(events)
+            assert isinstance(started, RunStarted)
+            agent = place.pid(started.sandbox)
+            os.kill(agent, signal.SIGSTOP)
+            end = await anext(events)
+    assert isinstance(end, RunFinished)
+    assert (end.status, end.exit_code) == ("timed_out", 124)
+    assert end.duration_ms < 3000
+    assert not Path(f"/proc/{agent}").exists()
 
 
 async def test_a_cancelled_run_leaves_no_sandbox(engine):

@@ -1,3 +1,4 @@
+import asyncio
 import logging
 from pathlib import Path
 from typing import ClassVar
@@ -33,12 +34,44 @@ async def test_a_call_goes_all_the_way(tmp_path: Path):
     assert (answer["status"], answer["stdout"], answer["engine"]) == ("exited", "1\n", "scripted")
 
 
+async def test_what_a_stopped_service_was_running_is_destroyed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Servers cancel their requests and end the lifespan in the same breath."""
+    begun = asyncio.Event()
+
+    async def never_ends(agent: ScriptedAgent) -> None:
+        await agent.begin()
+        begun.set()
+        await asyncio.Event().wait()
+
+    class ClosingEngine(ScriptedEngine):
+        async def aclose(self) -> None:
+            self.failure = EngineUnavailable("closed")
+
+    async def choose(_: Settings) -> ClosingEngine:
+        return engine
+
+    engine = ClosingEngine(never_ends)
+    monkeypatch.setattr(app, "choose_engine", choose)
+    service = create_app(Settings(data_dir=tmp_path))
+    transport = httpx.ASGITransport(app=service)
+    async with (
+        httpx.AsyncClient(transport=transport, base_url="http://airlock") as client,
+        service.router.lifespan_context(service),
+    ):
+        call = asyncio.create_task(client.post("/v1/run_code", json={"language": "python", "code": ""}))
+        await begun.wait()
+        call.cancel()
+    assert engine.destroyed == [engine.specs[0].id]
+
+
 async def test_it_says_what_is_not_enforced(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     service = create_app(Settings(data_dir=tmp_path), ScriptedEngine(prints_one))
     with caplog.at_level(logging.INFO):
         async with service.router.lifespan_context(service):
             pass
-    assert "memory is not limited here: scripted" in caplog.text
+    assert "not enforced: memory (scripted)" in caplog.text
 
 
 async def test_an_engine_that_is_passed_in_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

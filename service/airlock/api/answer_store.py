@@ -4,8 +4,9 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -35,18 +36,34 @@ class EarlierCall:
     answer: str | None
 
 
-class AnswerStore:
-    def __init__(self, file: Path, ttl: float) -> None:
-        self._file = file
-        self._ttl = ttl
-        self._thread = ThreadPoolExecutor(1, "answer-store")
+@asynccontextmanager
+async def answer_store(file: Path, ttl: float) -> AsyncIterator["AnswerStore"]:
+    with ThreadPoolExecutor(1, "answer-store") as thread:
+        store = AnswerStore(
+            thread, await asyncio.get_running_loop().run_in_executor(thread, _open, file), ttl
+        )
+        try:
+            yield store
+        finally:
+            await store.aclose()
 
-    async def open(self) -> None:
-        self._database = await self._run(self._connect)
+
+def _open(file: Path) -> sqlite3.Connection:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(file, os.O_CREAT | os.O_CLOEXEC, 0o600))  # programs' output is nobody else's
+    database = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    database.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;" + SCHEMA)
+    return database
+
+
+class AnswerStore:
+    def __init__(self, thread: Executor, database: sqlite3.Connection, ttl: float) -> None:
+        self._thread = thread
+        self._database = database
+        self._ttl = ttl
 
     async def aclose(self) -> None:
         await self._run(self._database.close)
-        self._thread.shutdown()
 
     async def claim(self, key: str, body: str) -> EarlierCall | None:
         """None if the key was free and is now taken, else the call that has it."""
@@ -74,10 +91,3 @@ class AnswerStore:
     async def _run(self, work: Callable[[], T]) -> T:
         """Work that has begun is never half done: a caller that is cancelled leaves it to finish."""
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work))
-
-    def _connect(self) -> sqlite3.Connection:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(self._file, os.O_CREAT | os.O_CLOEXEC, 0o600))  # programs' output is nobody else's
-        database = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
-        database.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;" + SCHEMA)
-        return database

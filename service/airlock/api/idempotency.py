@@ -2,7 +2,7 @@
 
 A key is claimed in the store before the call begins, and the answer is written there when it is known. So
 a key that is claimed, has no answer and is not under way in this process belongs to a call that was cut
-off, by a crash or by its caller hanging up; nobody can tell what it did.
+off, by a crash or by its caller hanging up, or that failed half-way; nobody can tell what it did.
 """
 
 import asyncio
@@ -12,9 +12,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from airlock import errors
 from airlock.api.answer_store import AnswerStore
-from airlock.api.problems import status_of
+from airlock.api.problems import KINDS, status_of
 from airlock.api.request_ids import is_sane
 from airlock.errors import AirlockError, IdempotencyConflict, IdempotencyLost, InvalidArguments
 from airlock.model import Principal
@@ -35,6 +34,11 @@ class Call:
         self._store = store
         self._key = key
         self.answer = answer
+        self.has_effects = False
+
+    def has_begun(self) -> None:
+        """From here on the call may have done something, so it must not be made a second time."""
+        self.has_effects = True
 
     async def keep(self, answer: str) -> None:
         await self._store.keep(self._key, "answered", answer)
@@ -54,11 +58,11 @@ class Idempotency:
             await other.ended.wait()
         this = self._under_way[key] = UnderWay(digest)
         try:
-            answer = await self._claim(key, digest)
+            call = Call(self._store, key, await self._claim(key, digest))
             try:
-                yield Call(self._store, key, answer)
+                yield call
             except Exception as error:
-                await self._settle(key, error)
+                await self._settle(key, call, error)
                 raise
         finally:
             del self._under_way[key]
@@ -79,11 +83,11 @@ class Idempotency:
             raise _error_from(earlier.answer)
         return earlier.answer
 
-    async def _settle(self, key: str, error: Exception) -> None:
+    async def _settle(self, key: str, call: Call, error: Exception) -> None:
         """Keeps an error that would come again; forgets a call that may go better the next time."""
         if isinstance(error, AirlockError) and not error.retryable and status_of(error) < 500:
             await self._store.keep(key, "failed", _error_to_json(error))
-        else:
+        elif not call.has_effects:
             await self._store.forget(key)
 
 
@@ -110,8 +114,5 @@ def _error_to_json(error: AirlockError) -> str:
 
 def _error_from(text: str) -> AirlockError:
     kept = json.loads(text)
-    kinds = [
-        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AirlockError)
-    ]
-    kind = next(kind for kind in kinds if kind.code == kept["code"])
+    kind = next(kind for kind in KINDS if kind.code == kept["code"])
     return kind(kept["message"], details=kept["details"])

@@ -55,8 +55,9 @@ class Metrics:
                         status = event.status
                         self._run_seconds.labels(tool, language).observe(event.duration_ms / 1000)
                     yield event
-        except EngineError as error:
-            self._engine_errors.labels(error.code).inc()
+        except Exception as error:
+            if isinstance(error, EngineError):
+                self._engine_errors.labels(error.code).inc()
             status = status and "error"
             raise
         finally:

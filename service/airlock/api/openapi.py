@@ -10,9 +10,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from airlock import errors
-from airlock.api.problems import Problem, status_of
-from airlock.errors import AirlockError
+from airlock.api.problems import KINDS, Problem, status_of
 from airlock.settings import Settings
 from airlock.tools.run_answer import RunAnswer
 from airlock.tools.run_code import RunCode
@@ -59,10 +57,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def _codes(status: int) -> list[str]:
-    kinds = [
-        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AirlockError)
-    ]
-    return sorted({f"`{kind.code}`" for kind in kinds if status_of(kind("")) == status})
+    return sorted({f"`{kind.code}`" for kind in KINDS if status_of(kind("")) == status})
 
 
 def complete(app: FastAPI, settings: Settings, *, needs_key: bool) -> None:

@@ -1,5 +1,6 @@
 """How errors look on the wire: the one table from errors to HTTP, and the one body."""
 
+import asyncio
 import logging
 import math
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict
+from pydantic.config import JsonDict
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -36,8 +38,22 @@ STATUS: dict[type[AirlockError], int] = {
 }
 """An error that is not here has the status of the nearest class above it."""
 
+KINDS = tuple(
+    kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AirlockError)
+)
+"""Every error there is."""
+
 RETRY_AFTER_SECONDS = 1
 """For a retryable error that does not say itself."""
+
+
+EXAMPLE: JsonDict = {
+    "code": "INVALID_ARGUMENTS",
+    "message": "timeout: Input should be greater than 0",
+    "details": {},
+    "retryable": False,
+    "request_id": "req_0a1b2c3d4e5f60718293",
+}
 
 
 class ErrorAnswer(BaseModel):
@@ -51,21 +67,7 @@ class ErrorAnswer(BaseModel):
 class Problem(BaseModel):
     """Every answer that is not 2xx."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "error": {
-                        "code": "INVALID_ARGUMENTS",
-                        "message": "timeout: Input should be greater than 0",
-                        "details": {},
-                        "retryable": False,
-                        "request_id": "req_0a1b2c3d4e5f60718293",
-                    }
-                }
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"error": EXAMPLE}]})
 
     error: ErrorAnswer
 
@@ -97,10 +99,20 @@ def response_to(error: AirlockError) -> JSONResponse:
     return JSONResponse(body_of(error), status_of(error), headers)
 
 
-def unexpected(error: Exception) -> errors.InternalError:
-    """What callers may know of a fault of ours; the log gets all of it."""
-    logger.error("unexpected %s", type(error).__name__, exc_info=error)
-    return errors.InternalError("Airlock has failed. The log has more under this request id.")
+def told(error: Exception) -> AirlockError:
+    """What callers may know of an error. What is no fault of theirs, the log gets, too."""
+    if not isinstance(error, AirlockError):
+        logger.error("unexpected %s", type(error).__name__, exc_info=error)
+        return errors.InternalError("Airlock has failed. The log has more under this request id.")
+    if status_of(error) >= 500:
+        logger.warning("%s: %s", error.code, error.message)
+    return error
+
+
+def stopping() -> errors.EngineUnavailable:
+    return errors.EngineUnavailable(
+        "Airlock was stopped before this call was done, and its program was killed."
+    )
 
 
 class Problems:
@@ -122,10 +134,14 @@ class Problems:
 
         try:
             await self._app(scope, receive, watched_send)
-        except CallerGone:
+        except (CallerGone, ClientDisconnect):
             return
+        except asyncio.CancelledError:  # nobody cancels a request but a server that stops
+            if not started:
+                await response_to(stopping())(scope, receive, send)
+            raise
         except Exception as error:
-            problem = error if isinstance(error, AirlockError) else unexpected(error)
+            problem = told(error)
             if started:
                 raise
             await response_to(problem)(scope, receive, send)
@@ -140,11 +156,9 @@ def install_handlers(app: FastAPI) -> None:
             case 404:
                 answer = response_to(errors.NotFound("There is nothing here; /docs shows what there is."))
             case 405:
-                answer = response_to(
-                    errors.MethodNotAllowed("Another method is needed; see the Allow header.")
-                )
+                answer = response_to(errors.MethodNotAllowed("The Allow header has what is allowed here."))
             case _:
-                answer = response_to(unexpected(error))
+                answer = response_to(told(error))
         answer.headers.update(error.headers or {})
         return answer
 

@@ -12,9 +12,8 @@ from starlette.responses import Response
 from airlock.api import openapi, sse
 from airlock.api.disconnect import unless_gone
 from airlock.api.idempotency import Idempotency, scoped_key
-from airlock.api.problems import body_of, unexpected
+from airlock.api.problems import body_of, told
 from airlock.api.services import principal_of, services_of
-from airlock.errors import AirlockError
 from airlock.model import RunRequest, RunStarted
 from airlock.settings import Settings
 from airlock.tools import run_code, run_command
@@ -104,7 +103,9 @@ async def _once(
             transcript = Transcript()
             async with aclosing(events):
                 async for event in events:
-                    if isinstance(event, RunText):
+                    if isinstance(event, RunStarted):
+                        call.has_begun()
+                    elif isinstance(event, RunText):
                         transcript.add(event)
                     elif isinstance(event, RunAnswer):
                         await call.keep(transcript.complete(event).model_dump_json())
@@ -134,5 +135,4 @@ async def _pieces(events: AsyncGenerator[TextEvent, None]) -> AsyncGenerator[byt
     except Exception as error:
         if not started:
             raise
-        problem = error if isinstance(error, AirlockError) else unexpected(error)
-        yield sse.encode("error", body_of(problem))
+        yield sse.encode("error", body_of(told(error)))

@@ -41,13 +41,13 @@ def _serve(_: argparse.Namespace) -> None:
         # uvicorn raises the signal again when it has shut down; this ends us with 0 in the end.
         signal.signal(signal.SIGTERM, _stop)
         signal.signal(signal.SIGINT, _stop)
-        Server(app, settings, listener).run(sockets=[listener])
+        Server(app, listener).run(sockets=[listener])
 
 
 class Server(uvicorn.Server):
     """Says where it serves once it does."""
 
-    def __init__(self, app: FastAPI, settings: Settings, listener: socket.socket) -> None:
+    def __init__(self, app: FastAPI, listener: socket.socket) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -62,7 +62,6 @@ class Server(uvicorn.Server):
             )
         )
         self._app = app
-        self._settings = settings
         self._listener = listener
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -1,5 +1,8 @@
 """Settings for a command, and the way to say that it can't go on."""
 
+import os
+from pathlib import Path
+
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
@@ -11,6 +14,9 @@ class Failure(Exception):
 
 
 def load_settings() -> Settings:
+    config = os.environ.get("AIRLOCK_CONFIG")
+    if config and not Path(config).is_file():  # pydantic-settings would take it for an empty one
+        raise Failure(f"AIRLOCK_CONFIG names no file: {config}")
     try:
         return Settings()
     except ValidationError as error:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from airlock.errors import InvalidArguments, InvalidJson
@@ -43,6 +43,13 @@ def _short_enough(text: str) -> str:
         raise ValueError(f"it has {MAX_ARGUMENT_BYTES} bytes or more; send it by `stdin` or `files` instead")
     return text
 
+
+def _integral(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WHOLE_NUMBER = BeforeValidator(_integral)
+"""For an int: JSON has one kind of number, and some callers write 84 as 84.0."""
 
 Text = Annotated[str, AfterValidator(_encodable)]
 NulFree = Annotated[Text, AfterValidator(_without_nul), Field(json_schema_extra={"pattern": r"^[^\u0000]*$"})]

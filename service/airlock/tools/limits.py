@@ -7,7 +7,7 @@ from pydantic import Field
 from airlock.errors import InvalidArguments
 from airlock.model import Limits
 from airlock.settings import MIB, Settings
-from airlock.tools.arguments import Arguments
+from airlock.tools.arguments import WHOLE_NUMBER, Arguments
 
 Number = TypeVar("Number", int, float)
 
@@ -19,10 +19,10 @@ class LimitsArguments(Arguments):
     """
 
     cpus: Annotated[float, Field(ge=0.01, allow_inf_nan=False)] | None = None
-    memory_mb: Annotated[int, Field(ge=16)] | None = None
-    pids: Annotated[int, Field(ge=1)] | None = None
-    tmp_mb: Annotated[int, Field(ge=1)] | None = None
-    output_bytes: Annotated[int, Field(ge=1)] | None = None
+    memory_mb: Annotated[int, Field(ge=16), WHOLE_NUMBER] | None = None
+    pids: Annotated[int, Field(ge=1), WHOLE_NUMBER] | None = None
+    tmp_mb: Annotated[int, Field(ge=1), WHOLE_NUMBER] | None = None
+    output_bytes: Annotated[int, Field(ge=1), WHOLE_NUMBER] | None = None
 
 
 def limits(asked: LimitsArguments, settings: Settings) -> Limits:

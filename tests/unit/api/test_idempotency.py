@@ -141,6 +141,14 @@ async def test_an_error_that_may_pass_is_not_kept(client: httpx.AsyncClient, run
     assert (await client.post("/v1/run_code", json=CODE, headers=KEY)).status_code == 200
 
 
+async def test_a_program_that_was_begun_is_never_run_again(client: httpx.AsyncClient, runs: ScriptedRuns):
+    runs.script = (STARTED, EngineUnavailable("away"))
+    assert (await client.post("/v1/run_code", json=CODE, headers=KEY)).status_code == 503
+    runs.script = PRINTS_ONE
+    assert code_of(await client.post("/v1/run_code", json=CODE, headers=KEY)) == (409, "IDEMPOTENCY_LOST")
+    assert len(runs.asked) == 1
+
+
 async def test_an_error_that_would_come_again_is_kept(client: httpx.AsyncClient, runs: ScriptedRuns):
     runs.script = (SandboxNotFound("no such sandbox", details={"sandbox": "sb_9"}),)
     first = await client.post("/v1/run_code", json=CODE, headers=KEY | {"X-Request-ID": "r"})

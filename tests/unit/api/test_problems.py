@@ -1,19 +1,18 @@
+import asyncio
+import json
 import logging
 
 import httpx
 import pytest
 from fastapi import FastAPI
+from starlette.requests import ClientDisconnect
 
 from airlock import errors
-from airlock.api.problems import response_to, status_of
+from airlock.api.problems import KINDS, Problems, response_to, status_of
 from airlock.errors import AirlockError
-from unit.api.serving import CODE, ScriptedRuns
+from unit.api.serving import CODE, STARTED, ScriptedRuns
 
 pytestmark = pytest.mark.anyio
-
-EVERY_ERROR = [
-    kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AirlockError)
-]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +42,7 @@ async def test_the_table(error: type[AirlockError], status: int):
     assert status_of(error("")) == status
 
 
-@pytest.mark.parametrize("kind", EVERY_ERROR)
+@pytest.mark.parametrize("kind", KINDS)
 async def test_what_is_retryable_says_when(kind: type[AirlockError]):
     assert ("retry-after" in response_to(kind("")).headers) == kind.retryable
     assert response_to(kind("", retry_after=2.1)).headers["retry-after"] == "3"
@@ -76,6 +75,17 @@ async def test_the_unexpected_is_logged_and_not_shown(
     assert "Traceback" in caplog.text
 
 
+@pytest.mark.parametrize("headers", [{}, {"Accept": "text/event-stream"}])
+async def test_what_is_no_fault_of_the_caller_is_logged(
+    client: httpx.AsyncClient, runs: ScriptedRuns, caplog: pytest.LogCaptureFixture, headers: dict[str, str]
+):
+    runs.script = (STARTED, errors.SandboxFailed("bwrap: no such thing"))
+    await client.post("/v1/run_code", json=CODE, headers=headers)
+    await client.post("/v1/run_code", json={}, headers=headers)
+    warned = [record.getMessage() for record in caplog.records if record.name == "airlock.api.problems"]
+    assert warned == ["SANDBOX_FAILED: bwrap: no such thing"]
+
+
 async def test_the_frameworks_own_validation_has_our_shape(app: FastAPI, client: httpx.AsyncClient):
     @app.get("/later")
     async def later(offset: int) -> None: ...
@@ -86,3 +96,31 @@ async def test_the_frameworks_own_validation_has_our_shape(app: FastAPI, client:
     assert error["code"] == "INVALID_ARGUMENTS"
     assert error["details"]["fields"][0]["field"] == "query.offset"
     assert len(response.content) < 1000
+
+
+async def answer_to(error: BaseException) -> list[dict]:
+    """What is sent when the application raises the error."""
+    sent: list[dict] = []
+
+    async def application(*_: object) -> None:
+        raise error
+
+    async def send(message: dict) -> None:
+        sent.append(message)
+
+    try:
+        await Problems(application)({"type": "http"}, None, send)
+    except asyncio.CancelledError:
+        assert isinstance(error, asyncio.CancelledError)
+    return sent
+
+
+async def test_a_server_that_stops_says_so():
+    head, body = await answer_to(asyncio.CancelledError())
+    assert head["status"] == 503
+    assert json.loads(body["body"])["error"]["retryable"]
+
+
+async def test_a_caller_that_went_while_sending_is_no_fault(caplog: pytest.LogCaptureFixture):
+    assert await answer_to(ClientDisconnect()) == []
+    assert caplog.text == ""

@@ -20,6 +20,11 @@ def test_a_part_can_be_asked_for():
     assert (asked.memory_bytes, asked.output_bytes, asked.cpus) == (64 << 20, 10, 1.0)
 
 
+def test_a_whole_number_is_one_however_it_is_written():
+    asked = LimitsArguments.model_validate_json(b'{"pids": 84.0, "cpus": 1}')
+    assert (asked.pids, asked.cpus) == (84, 1.0)
+
+
 def test_the_maximum_itself_can_be_had():
     assert limits(LimitsArguments(cpus=2, pids=100), SETTINGS).pids == 100
 

@@ -45,9 +45,10 @@ class Cgroups:
         return sorted({str(place.directory / sandbox_id) for place in self.places.values()})
 
     def make(self, sandbox_id: str, limits: Limits) -> None:
-        for controller, place in self.places.items():
-            if not place.directory.exists():  # another engine of this instance has closed
-                _establish(controller, place)
+        # Another engine of this instance may have closed, and taken them away.
+        gone = [pair for pair in self.places.items() if not pair[1].directory.exists()]
+        for controller, place in gone:
+            _establish(controller, place)
         for path in self.paths(sandbox_id):
             Path(path).mkdir()
         for controller, place in self.places.items():

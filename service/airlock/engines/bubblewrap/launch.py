@@ -23,6 +23,7 @@ from airlock.engines.bubblewrap.spec import Descriptors
 from airlock.errors import SandboxFailed
 
 START_TIMEOUT = 10.0
+LAST_WORDS_TIMEOUT = 1.0
 MAX_COMPLAINT = 4096
 
 
@@ -83,7 +84,7 @@ def _spawn(command: Sequence[str], descriptors: Mapping[int, int]) -> int:
 def _first_process(told: FileIO, complaints: FileIO) -> int:
     """The pid in what bwrap writes to `--info-fd`."""
     text = b""
-    while _is_ready(told, select.POLLIN) and (part := told.read(MAX_COMPLAINT)):
+    while _is_ready(told, select.POLLIN, START_TIMEOUT) and (part := told.read(MAX_COMPLAINT)):
         text += part
         if text.rstrip().endswith(b"}"):
             return int(json.loads(text)["child-pid"])
@@ -92,18 +93,18 @@ def _first_process(told: FileIO, complaints: FileIO) -> int:
 
 def _wait_for_mounts(go: FileIO, complaints: FileIO) -> None:
     """A pipe's writing end is in error when nobody can read from it. That is so too when bwrap has failed."""
-    if not _is_ready(go, select.POLLERR) or _is_ready(complaints, select.POLLIN, timeout=0):
+    if not _is_ready(go, select.POLLERR, START_TIMEOUT) or _is_ready(complaints, select.POLLIN, 0):
         raise _failure(complaints)
 
 
 def _failure(complaints: FileIO) -> SandboxFailed:
     text = b"bwrap does not answer"
-    if _is_ready(complaints, select.POLLIN, timeout=0):
+    if _is_ready(complaints, select.POLLIN, LAST_WORDS_TIMEOUT):
         text = complaints.read(MAX_COMPLAINT) or b"bwrap has ended"
     return SandboxFailed(f"the sandbox could not be made: {text.decode(errors='replace').strip()}")
 
 
-def _is_ready(file: FileIO, event: int, timeout: float = START_TIMEOUT) -> bool:
+def _is_ready(file: FileIO, event: int, timeout: float) -> bool:
     poll = select.poll()  # not `select`, which knows no descriptor beyond 1023
     poll.register(file, event)
     return bool(poll.poll(timeout * 1000))

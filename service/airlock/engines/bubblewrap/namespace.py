@@ -9,6 +9,7 @@ import ctypes
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 from airlock.errors import EngineMisconfigured
@@ -36,17 +37,15 @@ def _make(directories: Mapping[str, Path]) -> int:
     _check(libc.unshare(CLONE_NEWNS), "unshare")
     # What the host unmounts goes from here too, and nothing that is done here is seen on the host.
     _mount(libc, "none", Path("/"), MS_REC | MS_SLAVE)
-    # Opened before the tmpfs, which may cover them.
-    opened = {name: os.open(path, os.O_PATH | os.O_DIRECTORY) for name, path in directories.items()}
-    try:
+    with ExitStack() as opened:
+        sources = {}
+        for name, path in directories.items():  # before the tmpfs, which may cover them
+            sources[name] = os.open(path, os.O_PATH | os.O_DIRECTORY)
+            opened.callback(os.close, sources[name])
         _mount(libc, "tmpfs", MOUNT_POINT, MS_NOSUID | MS_NODEV, "tmpfs", options="mode=0755,size=64k")
-        for name, descriptor in opened.items():
+        for name, descriptor in sources.items():
             (MOUNT_POINT / name).mkdir()
-            source = f"/proc/thread-self/fd/{descriptor}"
-            _mount(libc, source, MOUNT_POINT / name, MS_BIND | MS_REC)
-    finally:
-        for descriptor in opened.values():
-            os.close(descriptor)
+            _mount(libc, f"/proc/thread-self/fd/{descriptor}", MOUNT_POINT / name, MS_BIND | MS_REC)
     return os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
 
 
