@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import selectors
 import signal
 import site
 import sys
 import time
-import traceback
-from collections.abc import Callable
-from typing import Any
 
 from airlock_agent import PROTOCOL, hardening, interpreter, workspace
 from airlock_agent.channel import Channel, ServiceGone
@@ -19,6 +15,11 @@ from airlock_agent.frames import MAX_EVENT_BODY, Frame, encode
 from airlock_agent.languages import LANGUAGES
 from airlock_agent.output import Clip
 from airlock_agent.process import Become, Launch, Process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "GLIBC_", "HOME", "TZ")
 """Variables (or what they begin with) that an interpreter or its libraries read only when they start."""
@@ -34,6 +35,8 @@ def serve() -> None:
     except ServiceGone:
         os._exit(0)
     except BaseException:
+        import traceback  # noqa: PLC0415 - not before it is needed: it takes 4 ms
+
         traceback.print_exc()
     os._exit(70)
 
@@ -193,8 +196,10 @@ class Agent:
 
     def _kill_all(self) -> None:
         """Every process of this PID namespace but ourselves: nothing that a program left can hide from it."""
-        with contextlib.suppress(ProcessLookupError):
+        try:
             os.kill(-1, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # we are alone
 
     def _reap(self) -> None:
         """Bury the dead. A program has ended when its first process has and all the others are gone too."""

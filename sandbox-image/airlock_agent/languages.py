@@ -1,14 +1,9 @@
 """The languages of `run_code`. A new one is one row."""
 
-from typing import NamedTuple
+from collections import namedtuple
 
-
-class Language(NamedTuple):
-    """`file` is what the code is saved as; `argv` runs it, with the file's name added at the end."""
-
-    file: str
-    argv: tuple[str, ...]
-
+Language = namedtuple("Language", ("file", "argv"))
+"""`file` is what the code is saved as; `argv` runs it, with the file's name added at the end."""
 
 LANGUAGES = {
     "python": Language("main.py", ("python3",)),

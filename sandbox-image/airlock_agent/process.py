@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import signal
@@ -177,8 +176,10 @@ class Process:
 
     def signal(self, number: int) -> None:
         if self.status is None:
-            with contextlib.suppress(ProcessLookupError):  # it has ended, and SIGCHLD is on its way
+            try:
                 os.killpg(self.pid, number)
+            except ProcessLookupError:
+                pass  # it has ended, and SIGCHLD is on its way
 
     def account(self, rusage: resource.struct_rusage) -> None:
         """Add what a process of this program has used, now that it has been reaped."""

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from airlock.model import Workspace
+from airlock.model import Workspace, new_id
 
 FILES = "files"
 DESCRIPTION = "workspace.json"
@@ -23,6 +23,6 @@ def ensure(directory: Path, workspace: Workspace, owner: int) -> None:
     if os.geteuid() == 0:
         os.chown(files, owner, owner)
     description = asdict(workspace) | {"created_at": datetime.now(UTC).isoformat()}
-    new = home / f"{DESCRIPTION}.{os.getpid()}"
+    new = home / new_id(DESCRIPTION)  # two runs may be the first in it at once
     new.write_text(json.dumps(description, indent=1))
     new.rename(home / DESCRIPTION)
