@@ -55,6 +55,10 @@ class Settings(BaseSettings):
     """The host's user that sandboxes run as when the service is root."""
     cgroups: Literal["auto", "off"] = "auto"
 
+    # Warm sandboxes that wait for a run: so many at least, and under load so many at most. 0 and 0 is none.
+    pool_min: Annotated[int, Field(ge=0)] = 2
+    pool_max: Annotated[int, Field(ge=0)] = 16
+
     # What a run gets when it does not ask, and what it can ask for at most.
     default_cpus: PositiveFloat = 1.0
     default_memory_mb: Positive = 512

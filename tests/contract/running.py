@@ -57,8 +57,9 @@ class Runner:
 
 @asynccontextmanager
 async def runner_on(engine: Engine, **settings: Any) -> AsyncIterator[Runner]:
-    pool = Pool(engine)
+    made = Settings(**settings)
+    pool = Pool(engine, made)
     try:
-        yield Runner(Runs(pool, Settings(**settings)))
+        yield Runner(Runs(pool, made))
     finally:
         await pool.aclose()

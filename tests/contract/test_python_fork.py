@@ -7,6 +7,7 @@ import pytest
 from airlock.model import Limits, RunOutput, SandboxSpec, new_id
 from airlock.sandbox.link import AgentLink, Exit
 from airlock.sandbox.pool import Pool
+from airlock.settings import Settings
 from contract.python_programs import FILES, PROGRAMS, STDIN
 from contract.running import LIMITS, OWNER
 
@@ -35,7 +36,7 @@ async def run(link: AgentLink, program: dict, code: bytes = b"") -> tuple:
 
 
 async def test_no_program_can_tell_the_difference(engine):
-    pool = Pool(engine)
+    pool = Pool(engine, Settings())
     differences = {}
     async with pool.lease(SandboxSpec(new_id("sb"), OWNER, Limits(**LIMITS))) as sandbox:
         link = sandbox.link
@@ -58,7 +59,7 @@ async def test_random_sources_differ_from_run_to_run(engine):
         b"import random, secrets, uuid, tempfile\nprint(random.random(), secrets.token_hex(), uuid.uuid4(), "
     )
     code += b"tempfile.mktemp())"
-    pool = Pool(engine)
+    pool = Pool(engine, Settings())
     async with pool.lease(SandboxSpec(new_id("sb"), OWNER, Limits(**LIMITS))) as sandbox:
         lines = [(await run(sandbox.link, {"language": "python"}, code))[0].split() for _ in range(5)]
     await pool.aclose()

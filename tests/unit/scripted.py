@@ -80,6 +80,19 @@ class ScriptedChannel:
         self._agent.hang_up()
 
 
+async def greet(agent: ScriptedAgent) -> None:
+    await agent.greet()
+    await silence(agent)
+
+
+async def hang_up(agent: ScriptedAgent) -> None:
+    agent.hang_up()
+
+
+async def silence(agent: ScriptedAgent) -> None:
+    await asyncio.Event().wait()
+
+
 class ScriptedEngine:
     name = "scripted"
 
@@ -102,6 +115,9 @@ class ScriptedEngine:
 
     async def _play(self, agent: ScriptedAgent) -> None:
         await self._script(agent)
+
+    def agent(self, sandbox_id: str) -> ScriptedAgent:
+        return self._sandboxes[sandbox_id][2]
 
     async def get(self, sandbox_id: str) -> SandboxInfo:
         self._fail()

@@ -76,7 +76,7 @@ class RemoteProcess:
 
 
 class AgentLink:
-    """An open channel that has said hello."""
+    """A channel that has said hello."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -97,6 +97,10 @@ class AgentLink:
             await link.aclose()
             raise
         return link
+
+    @property
+    def is_open(self) -> bool:
+        return not self._reader.done()
 
     async def aclose(self) -> None:
         self._reader.cancel()
@@ -119,7 +123,7 @@ class AgentLink:
         """Send it and wait for the reply. Refusals come as errors of the taxonomy."""
         self._last_ref += 1
         reply = self._replies[self._last_ref] = asyncio.get_running_loop().create_future()
-        if self._reader.done():
+        if not self.is_open:
             raise SandboxFailed("the sandbox ended before it could take the call")
         await self.send({**header, "ref": self._last_ref}, body)
         await reply

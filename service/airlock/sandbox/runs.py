@@ -27,7 +27,8 @@ from airlock.model import (
 )
 from airlock.sandbox.admission import Admission
 from airlock.sandbox.link import Exit, LinkLost, RemoteProcess
-from airlock.sandbox.pool import Pool, Sandbox
+from airlock.sandbox.pool import Pool
+from airlock.sandbox.sandboxes import Sandbox
 from airlock.settings import Settings
 
 SETUP_SECONDS = 30

@@ -1,106 +1,93 @@
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from airlock.errors import EngineUnavailable, SandboxFailed
-from airlock.model import Limits, Owner, SandboxSpec, SandboxState
-from airlock.sandbox.pool import Pool
-from unit.scripted import ScriptedEngine
+from airlock.model import Owner, SandboxSpec, Workspace
+from airlock.sandbox.pool import Pool, default_limits
+from airlock.settings import Settings
+from unit.scripted import ScriptedEngine, greet
 
 pytestmark = pytest.mark.anyio
 
-SPEC = SandboxSpec("sb_1", Owner("t"), Limits(1, 1, 1, 1, 1))
+SETTINGS = Settings(pool_min=1, pool_max=1)
+ALICE = Owner("acme", "alice")
+COMMON = SandboxSpec("sb_mine", ALICE, default_limits(SETTINGS))
 
 
-async def greet(agent):
-    await agent.greet()
-    await asyncio.Event().wait()
+@pytest.fixture
+async def engine():
+    return ScriptedEngine(greet)
 
 
-async def hang_up(agent):
-    agent.hang_up()
-
-
-async def silence(agent):
-    await asyncio.Event().wait()
-
-
-async def test_a_leased_sandbox_is_destroyed_at_the_end_of_the_lease():
-    engine = ScriptedEngine(greet)
-    pool = Pool(engine)
-    async with pool.lease(SPEC) as sandbox:
-        assert sandbox.id == "sb_1"
-        assert pool.counts() == {"starting": 0, "running": 1, "ending": 0}
-    await pool.aclose()
-    assert engine.destroyed == ["sb_1"]
-    assert pool.counts() == {"starting": 0, "running": 0, "ending": 0}
-
-
-async def test_a_sandbox_whose_agent_does_not_speak_is_destroyed():
-    engine = ScriptedEngine(hang_up)
-    pool = Pool(engine)
-    with pytest.raises(SandboxFailed):
-        async with pool.lease(SPEC):
-            pass
-    await pool.aclose()
-    assert engine.destroyed == ["sb_1"]
-
-
-async def test_a_caller_who_gives_up_while_it_starts_leaves_nothing():
-    engine = ScriptedEngine(silence)
-    pool = Pool(engine)
-
-    async def use():
-        async with pool.lease(SPEC):
-            pass
-
-    task = asyncio.create_task(use())
-    while not engine.specs:
-        await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await pool.aclose()
-    assert engine.destroyed == ["sb_1"]
-
-
-async def test_start_destroys_what_an_earlier_life_left():
-    engine = ScriptedEngine(greet)
-    await engine.create(SPEC)
-    pool = Pool(engine)
+@pytest.fixture
+async def pool(engine):
+    """A pool with one warm sandbox."""
+    pool = Pool(engine, SETTINGS)
     await pool.start()
-    await pool.aclose()
-    assert engine.destroyed == ["sb_1"]
-
-
-async def test_start_does_not_need_the_engine():
-    engine = ScriptedEngine(greet)
-    engine.failure = EngineUnavailable("away")
-    pool = Pool(engine)
-    await pool.start()
+    async with asyncio.timeout(10):
+        while not pool.counts()["spare"]:
+            await asyncio.sleep(0)
+    yield pool
     await pool.aclose()
 
 
-async def test_a_destruction_that_fails_is_tried_again():
-    engine = ScriptedEngine(greet)
-    pool = Pool(engine)
-    async with pool.lease(SPEC):
-        engine.failure = EngineUnavailable("away")
-    while not pool.counts()["ending"]:
-        await asyncio.sleep(0)
-    engine.failure = None
+async def test_a_common_run_takes_a_warm_sandbox(pool, engine):
+    (spare,) = engine.specs
+    async with pool.lease(COMMON) as sandbox:
+        assert sandbox.id == spare.id
+        assert pool.counts()["running"] == 1
+    assert pool.figures()["hits"] == 1
+
+
+async def test_nobody_gets_what_another_has_used(pool, engine):
+    served = []
+    for number in range(5):
+        async with pool.lease(replace(COMMON, id=f"sb_{number}")) as sandbox:
+            served.append(sandbox.id)
     await pool.aclose()
-    assert engine.destroyed == ["sb_1"]
+    assert len(set(served)) == 5
+    assert set(served) <= set(engine.destroyed)
 
 
-async def test_an_autopsy_believes_the_engine_only():
-    engine = ScriptedEngine(greet)
-    pool = Pool(engine)
-    await engine.create(SPEC)
-    engine.oom_killed = True
-    info = await pool.autopsy("sb_1")
-    assert info is not None
-    assert info.oom_killed
-    assert info.state is SandboxState.EXITED
-    assert await pool.autopsy("sb_other") is None
-    await engine.destroy("sb_1")
+@pytest.mark.parametrize(
+    "spec",
+    [
+        replace(COMMON, workspace=Workspace(ALICE, "proj")),
+        replace(COMMON, limits=replace(COMMON.limits, pids=9)),
+        replace(COMMON, image="other"),
+    ],
+    ids=["workspace", "limits", "image"],
+)
+async def test_a_run_that_asks_for_something_else_has_its_own_made(pool, spec):
+    async with pool.lease(spec) as sandbox:
+        assert sandbox.id == "sb_mine"
+    assert pool.counts()["spare"] == 1
+
+
+async def test_another_output_limit_is_no_other_sandbox(pool):
+    async with pool.lease(replace(COMMON, limits=replace(COMMON.limits, output_bytes=1))) as sandbox:
+        assert sandbox.id != "sb_mine"
+
+
+async def test_a_claim_does_not_wait_for_a_refill(pool):
+    async with pool.lease(COMMON), pool.lease(COMMON) as second:
+        assert second.id == "sb_mine"
+    assert pool.figures()["misses"] == 1
+
+
+async def test_a_dead_spare_is_not_given_out(pool, engine):
+    (spare,) = engine.specs
+    engine.agent(spare.id).hang_up()
+    async with asyncio.timeout(10):
+        while engine.agent(spare.id).outbox.qsize():
+            await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    async with pool.lease(COMMON) as sandbox:
+        assert sandbox.id != spare.id
+
+
+async def test_the_end_of_the_pool_is_the_end_of_its_spares(pool, engine):
+    await pool.aclose()
+    assert {spec.id for spec in engine.specs} == set(engine.destroyed)
+    assert pool.counts() == {"spare": 0, "starting": 0, "running": 0, "ending": 0}

@@ -34,7 +34,7 @@ def request(**changes) -> RunRequest:
 
 
 async def run(engine: ScriptedEngine, asked: RunRequest | None = None, **settings) -> list:
-    pool = Pool(engine)
+    pool = Pool(engine, Settings())
     runs = Runs(pool, Settings(**settings))
     try:
         async with aclosing(runs.events(ALICE, asked or request())) as events:
@@ -169,7 +169,7 @@ async def test_a_closed_generator_kills_the_run():
         await asyncio.Event().wait()
 
     engine = ScriptedEngine(script)
-    pool = Pool(engine)
+    pool = Pool(engine, Settings())
     async with aclosing(Runs(pool, Settings()).events(ALICE, request())) as events:
         assert isinstance(await anext(events), RunStarted)
     await pool.aclose()
@@ -210,7 +210,7 @@ async def test_a_tenant_over_its_limit_is_refused_before_anything_is_made():
         await asyncio.Event().wait()
 
     engine = ScriptedEngine(script)
-    pool = Pool(engine)
+    pool = Pool(engine, Settings())
     runs = Runs(pool, Settings(max_runs_per_tenant=1))
     async with aclosing(runs.events(ALICE, request())) as first:
         await anext(first)
