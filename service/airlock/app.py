@@ -54,7 +54,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
             check = EngineCheck(here)
             log_isolation(here, await check.outcome())
 
-            pool = Pool(here)
+            pool = Pool(here, settings)
             stack.push_async_callback(pool.aclose)
             await pool.start()
             stack.push_async_callback(in_flight.ended, requests)

@@ -1,5 +1,6 @@
 """Whether it is alive, whether it can run programs, and how it has been doing. None of these needs a key."""
 
+from dataclasses import asdict
 from typing import Any, Literal
 
 from fastapi import APIRouter
@@ -29,11 +30,21 @@ class MeasureAnswer(BaseModel):
     how: str
 
 
+class PoolAnswer(BaseModel):
+    spare: int
+    starting: int
+    running: int
+    ending: int
+    hits: int
+    misses: int
+    refill_seconds: float
+
+
 class Readiness(BaseModel):
     status: Literal["ready", "unavailable"]
     engine: EngineAnswer
     isolation: dict[str, MeasureAnswer]
-    pool: dict[str, int]
+    pool: PoolAnswer
     error: ErrorAnswer | None
 
 
@@ -68,7 +79,7 @@ def health_routes() -> APIRouter:
     )
     async def metrics(request: Request) -> Response:
         services = services_of(request)
-        text = services.metrics.render(services.pool.counts())
+        text = services.metrics.render(services.pool.report())
         return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     return router
@@ -77,7 +88,8 @@ def health_routes() -> APIRouter:
 async def _readiness(request: Request) -> Readiness:
     services = services_of(request)
     found = await services.engine_check.outcome()
-    name, pool = services.engine.name, services.pool.counts()
+    name = services.engine.name
+    pool = PoolAnswer(**asdict(services.pool.report()))
     if isinstance(found, AirlockError):
         return Readiness(
             status="unavailable",

@@ -1,12 +1,13 @@
 """What Prometheus reads at /metrics."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from airlock.errors import EngineError
 from airlock.model import Code, RunRequest, RunStarted
+from airlock.sandbox.pool import PoolReport
 from airlock.tools.run_answer import RunAnswer, TextEvent
 
 SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -29,6 +30,12 @@ class Metrics:
             "airlock_engine_errors", "Calls that failed because of the engine.", ["code"], registry=registry
         )
         self._sandboxes = Gauge("airlock_sandboxes", "Sandboxes, by state.", ["state"], registry=registry)
+        self._claims = Gauge(
+            "airlock_pool_claims_total", "Runs that wanted a warm sandbox.", ["outcome"], registry=registry
+        )
+        self._refill_seconds = Gauge(
+            "airlock_pool_refill_seconds", "What it took to make the last warm sandbox.", registry=registry
+        )
         self._requests = Counter(
             "airlock_http_requests", "HTTP requests.", ["method", "route", "status"], registry=registry
         )
@@ -68,7 +75,10 @@ class Metrics:
         self._requests.labels(method, route, str(status)).inc()
         self._request_seconds.labels(method, route).observe(seconds)
 
-    def render(self, sandboxes: Mapping[str, int]) -> bytes:
-        for state, count in sandboxes.items():
-            self._sandboxes.labels(state).set(count)
+    def render(self, pool: PoolReport) -> bytes:
+        for state in ("spare", "starting", "running", "ending"):
+            self._sandboxes.labels(state).set(getattr(pool, state))
+        self._claims.labels("hit").set(pool.hits)
+        self._claims.labels("miss").set(pool.misses)
+        self._refill_seconds.set(pool.refill_seconds)
         return generate_latest(self._registry)

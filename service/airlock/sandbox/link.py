@@ -46,6 +46,10 @@ class LinkLost(Exception):
     """The channel ended, or the agent broke the protocol, before all was said."""
 
 
+class Overdue(LinkLost):
+    """The agent was silent past the deadline, and is not listened to any more."""
+
+
 class RemoteProcess:
     """A program in the sandbox. Its news waits here, bounded by the output limit that the agent was given."""
 

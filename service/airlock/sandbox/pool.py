@@ -6,7 +6,7 @@ for it. At the end of a lease the sandbox is destroyed: nobody is given what ano
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from airlock.engine import Engine
@@ -17,6 +17,19 @@ from airlock.settings import MIB, Settings
 
 NOBODY = Owner("")
 """Whose a spare is in the engine's records, until it has served and is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolReport:
+    """How many sandboxes are in each state, and how well the spares serve."""
+
+    spare: int
+    starting: int
+    running: int
+    ending: int
+    hits: int
+    misses: int
+    refill_seconds: float
 
 
 class Pool:
@@ -41,22 +54,16 @@ class Pool:
         await self._spares.aclose()
         await self._sandboxes.aclose()
 
-    def counts(self) -> dict[str, int]:
-        """How many sandboxes are in each state."""
-        return {
-            "spare": len(self._spares),
-            "starting": self._sandboxes.starting,
-            "running": self._running,
-            "ending": self._sandboxes.ending,
-        }
-
-    def figures(self) -> dict[str, float]:
-        """How well the spares serve."""
-        return {
-            "hits": self._spares.hits,
-            "misses": self._spares.misses,
-            "refill_seconds": self._spares.refill_seconds,
-        }
+    def report(self) -> PoolReport:
+        return PoolReport(
+            spare=len(self._spares),
+            starting=self._sandboxes.starting,
+            running=self._running,
+            ending=self._sandboxes.ending,
+            hits=self._spares.hits,
+            misses=self._spares.misses,
+            refill_seconds=round(self._spares.refill_seconds, 4),
+        )
 
     @asynccontextmanager
     async def lease(self, spec: SandboxSpec) -> AsyncIterator[Sandbox]:
@@ -69,6 +76,10 @@ class Pool:
         finally:
             self._running -= 1
             self._sandboxes.discard(sandbox)
+
+    def destroy(self, sandbox: Sandbox) -> None:
+        """At once, and not only at the end of the lease."""
+        self._sandboxes.discard(sandbox)
 
     async def autopsy(self, sandbox_id: str) -> SandboxInfo | None:
         return await self._sandboxes.autopsy(sandbox_id)

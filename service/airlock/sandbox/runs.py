@@ -4,7 +4,8 @@ import asyncio
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,7 +27,7 @@ from airlock.model import (
     new_id,
 )
 from airlock.sandbox.admission import Admission
-from airlock.sandbox.link import Exit, LinkLost, RemoteProcess
+from airlock.sandbox.link import Exit, LinkLost, Overdue, RemoteProcess
 from airlock.sandbox.pool import Pool
 from airlock.sandbox.sandboxes import Sandbox
 from airlock.settings import Settings
@@ -57,9 +58,10 @@ class Runs:
             async with self._pool.lease(self._spec(owner, request)) as sandbox:
                 run_id = new_id("run")
                 process = await self._start(sandbox, run_id, request)
-                yield RunStarted(run_id, sandbox.id)
-                async for event in self._watch(sandbox, run_id, process, request):
-                    yield event
+                with self._deadline(sandbox, process, request.timeout):
+                    yield RunStarted(run_id, sandbox.id)
+                    async for event in self._watch(sandbox, run_id, process, request):
+                        yield event
 
     def _spec(self, owner: Owner, request: RunRequest) -> SandboxSpec:
         # Past this moment nobody can be waiting for it, whatever has become of this service.
@@ -110,10 +112,9 @@ class Runs:
         self, sandbox: Sandbox, run_id: str, process: RemoteProcess, request: RunRequest
     ) -> AsyncGenerator[RunEvent, None]:
         started = time.monotonic()
-        deadline = request.timeout + self._settings.kill_grace + OVERTIME_SECONDS
         kept: Counter[str] = Counter()
         while True:
-            news = await self._next(sandbox, process, started + deadline)
+            news = await self._next(sandbox, process)
             if isinstance(news, RunOutput):
                 kept[news.stream] += len(news.data)
                 yield news
@@ -137,14 +138,26 @@ class Runs:
             )
             return
 
-    async def _next(
-        self, sandbox: Sandbox, process: RemoteProcess, deadline: float
-    ) -> RunOutput | Exit | Verdict:
+    @contextmanager
+    def _deadline(self, sandbox: Sandbox, process: RemoteProcess, timeout: float) -> Iterator[None]:
+        """Destroys a sandbox that is overdue, whatever its agent says and whether or not anybody reads on."""
+
+        def overdue() -> None:
+            process.tell(Overdue("the agent did not keep the deadline"))
+            self._pool.destroy(sandbox)
+
+        seconds = timeout + self._settings.kill_grace + OVERTIME_SECONDS
+        timer = asyncio.get_running_loop().call_later(seconds, overdue)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    async def _next(self, sandbox: Sandbox, process: RemoteProcess) -> RunOutput | Exit | Verdict:
         """The next word from the agent; or, if it fails us, what can be said without it."""
         try:
-            async with asyncio.timeout(deadline - time.monotonic()):
-                return await process.next()
-        except TimeoutError:
+            return await process.next()
+        except Overdue:
             return Verdict(Status.TIMED_OUT, 124, "KILL")
         except LinkLost:
             info = await self._pool.autopsy(sandbox.id)

@@ -26,7 +26,7 @@ async def pool(engine):
     pool = Pool(engine, SETTINGS)
     await pool.start()
     async with asyncio.timeout(10):
-        while not pool.counts()["spare"]:
+        while not pool.report().spare:
             await asyncio.sleep(0)
     yield pool
     await pool.aclose()
@@ -36,8 +36,8 @@ async def test_a_common_run_takes_a_warm_sandbox(pool, engine):
     (spare,) = engine.specs
     async with pool.lease(COMMON) as sandbox:
         assert sandbox.id == spare.id
-        assert pool.counts()["running"] == 1
-    assert pool.figures()["hits"] == 1
+        assert pool.report().running == 1
+    assert pool.report().hits == 1
 
 
 async def test_nobody_gets_what_another_has_used(pool, engine):
@@ -62,7 +62,7 @@ async def test_nobody_gets_what_another_has_used(pool, engine):
 async def test_a_run_that_asks_for_something_else_has_its_own_made(pool, spec):
     async with pool.lease(spec) as sandbox:
         assert sandbox.id == "sb_mine"
-    assert pool.counts()["spare"] == 1
+    assert pool.report().spare == 1
 
 
 async def test_another_output_limit_is_no_other_sandbox(pool):
@@ -73,7 +73,7 @@ async def test_another_output_limit_is_no_other_sandbox(pool):
 async def test_a_claim_does_not_wait_for_a_refill(pool):
     async with pool.lease(COMMON), pool.lease(COMMON) as second:
         assert second.id == "sb_mine"
-    assert pool.figures()["misses"] == 1
+    assert pool.report().misses == 1
 
 
 async def test_a_dead_spare_is_not_given_out(pool, engine):
@@ -90,4 +90,5 @@ async def test_a_dead_spare_is_not_given_out(pool, engine):
 async def test_the_end_of_the_pool_is_the_end_of_its_spares(pool, engine):
     await pool.aclose()
     assert {spec.id for spec in engine.specs} == set(engine.destroyed)
-    assert pool.counts() == {"spare": 0, "starting": 0, "running": 0, "ending": 0}
+    report = pool.report()
+    assert (report.spare, report.starting, report.running, report.ending) == (0, 0, 0, 0)
