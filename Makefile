@@ -17,6 +17,7 @@ lint:  ## run the linters alone
 	.venv/bin/mypy
 	.venv/bin/mypy scripts
 	.venv/bin/lint-imports
+	.venv/bin/shellcheck $(shell grep --files-with-matches '^#!.*bash' scripts/* .ci/run)
 
 format:  ## format the code
 	@scripts/venv dev
