@@ -59,6 +59,7 @@ class Runs:
                 run_id = new_id("run")
                 process = await self._start(sandbox, run_id, request)
                 with self._deadline(sandbox, process, request.timeout):
+                    await process.feed(request.stdin)
                     yield RunStarted(run_id, sandbox.id)
                     async for event in self._watch(sandbox, run_id, process, request):
                         yield event
@@ -96,9 +97,7 @@ class Runs:
             async with asyncio.timeout(SETUP_SECONDS):
                 for path, data in request.files.items():
                     await sandbox.link.write_file(path, data)
-                process = await sandbox.link.start(run_id, header, source, kept)
-                await process.feed(request.stdin)
-                return process
+                return await sandbox.link.start(run_id, header, source, kept)
         except TimeoutError:
             raise SandboxFailed("the sandbox did not take the program in time") from None
 
