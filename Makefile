@@ -1,4 +1,7 @@
 # `make` lists the targets. The work is done by scripts/, each of which can be run by itself.
+# What a caller's Python needs is none of ours.
+unexport PYTHONPATH PYTHONHOME
+
 .PHONY: help run test lint format image lock clean
 
 help:  ## show this

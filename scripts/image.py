@@ -151,6 +151,10 @@ def main() -> None:
     inputs = digest(image)
     try:
         client = connect()
+        client.ping()
+    except (DockerException, OSError) as error:
+        sys.exit(f"No Docker daemon can be used here: {error}")
+    try:
         if (labels(client, image.tag) or {}).get(LABEL) == inputs:
             return
         say(f"Building {image.tag}")

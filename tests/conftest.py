@@ -19,6 +19,8 @@ PLACES = {
 
 
 def pytest_configure(config):
+    for name in [name for name in os.environ if name.startswith("AIRLOCK_") and "_TEST_" not in name]:
+        del os.environ[name]  # what is tested is not to depend on the caller's settings
     config.addinivalue_line("markers", "engines(*names): the engines that a test runs on")
 
 

@@ -43,7 +43,8 @@ def serve() -> None:
 
 class Agent:
     def __init__(self) -> None:
-        own = {"PYTHONPATH", "AIRLOCK_CHANNEL", "AIRLOCK_RLIMITS"}
+        workspace.unlock()
+        own = {"PYTHONPATH", "AIRLOCK_CHANNEL", "AIRLOCK_RLIMITS", "PWD"}
         self._env = {name: value for name, value in os.environ.items() if name not in own}
         self._rlimits = hardening.parse_rlimits(os.environ.get("AIRLOCK_RLIMITS", ""))
         self._selector = selectors.DefaultSelector()
@@ -226,7 +227,8 @@ class Agent:
             self._on_output(stream, *clip.finish())
         if self._script is not None:
             self._script.remove()
-        status = process.status or 0
+        status = process.status
+        assert status is not None
         self._send(
             {
                 "event": "exit",

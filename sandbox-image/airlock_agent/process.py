@@ -68,11 +68,12 @@ class Launch:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         try:
             os.execvp(argv[0], [*argv, *self.args])
+        except (FileNotFoundError, ValueError):  # a ValueError is an empty name
+            code, reason = 127, "command not found"
         except OSError as error:
-            missing = isinstance(error, FileNotFoundError)
-            reason = "command not found" if missing else error.strerror
-            os.write(2, f"{argv[0]}: {reason}\n".encode("utf-8", "surrogateescape"))
-            os._exit(127 if missing else 126)
+            code, reason = 126, str(error.strerror)
+        os.write(2, f"{argv[0]}: {reason}\n".encode("utf-8", "surrogateescape"))
+        os._exit(code)
 
 
 class Process:

@@ -1,9 +1,11 @@
 """The service, put together. The only place that knows every part."""
 
 import asyncio
+import fcntl
 import logging
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
@@ -23,7 +25,7 @@ from airlock.api.request_ids import RequestIds
 from airlock.api.runs import run_routes
 from airlock.api.services import Services
 from airlock.engine import Engine
-from airlock.errors import AirlockError, EngineUnavailable
+from airlock.errors import AirlockError, EngineMisconfigured, EngineUnavailable
 from airlock.model import EngineReport
 from airlock.sandbox.pool import Pool
 from airlock.sandbox.runs import Runs
@@ -51,6 +53,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
             if here is None:
                 here = await choose_engine(settings)
                 stack.push_async_callback(here.aclose)
+            stack.enter_context(alone(settings.data_dir / f"{here.name}-{settings.instance}.lock"))
             check = EngineCheck(here)
             log_isolation(here, await check.outcome())
 
@@ -116,6 +119,20 @@ async def daemon_answers(engine: Engine) -> bool:
     except AirlockError:
         pass  # it answers, and /readyz will say what it lacks
     return True
+
+
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Holds the lock while the service lives. Another with the same data would end our sandboxes."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            message = f"another Airlock serves from {lock.parent}: give this one its own AIRLOCK_DATA_DIR"
+            logger.error(message)
+            raise EngineMisconfigured(message) from None
+        yield
 
 
 def log_isolation(engine: Engine, found: EngineReport | AirlockError) -> None:

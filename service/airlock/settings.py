@@ -4,9 +4,10 @@ Each is an environment variable (`AIRLOCK_PORT`), or a key of the TOML file that
 (`port = 8080`). The environment wins.
 """
 
+import hashlib
 import os
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import (
@@ -29,6 +30,11 @@ def default_data_dir() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "airlock"
 
 
+def default_instance(validated: dict[str, Any]) -> str:
+    data_dir = validated.get("data_dir", "")
+    return "airlock-" + hashlib.sha256(os.path.abspath(data_dir).encode()).hexdigest()[:8]  # noqa: PTH100
+
+
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AIRLOCK_", frozen=True, extra="ignore")
 
@@ -36,8 +42,10 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     data_dir: Path = Field(default_factory=default_data_dir)
-    instance: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,30}$")] = "airlock"
-    """Marks what is ours on a shared engine: two services on one daemon need two names."""
+    instance: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,30}$")] = Field(
+        default_factory=default_instance
+    )
+    """Marks what is ours on a shared engine. Follows from the data directory, which no two services share."""
     api_keys: SecretStr = SecretStr("")
     """`KEY[:TENANT[:USER[:ROLE+ROLE]]]`, separated by commas."""
     api_keys_file: Path | None = None

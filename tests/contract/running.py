@@ -1,5 +1,6 @@
 """Running programs on a real engine, without HTTP between."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -30,8 +31,15 @@ class Outcome:
 class Runner:
     """Runs one program after the other, each in a sandbox of its own."""
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: Runs, pool: Pool) -> None:
         self.runs = runs
+        self._pool = pool
+
+    async def settle(self) -> None:
+        """Until what has ended is gone."""
+        async with asyncio.timeout(20):
+            while self._pool.report().ending:
+                await asyncio.sleep(0.01)
 
     async def python(self, code: str, **options: Any) -> Outcome:
         return await self.run(Code("python", code.encode()), **options)
@@ -60,6 +68,6 @@ async def runner_on(engine: Engine, **settings: Any) -> AsyncIterator[Runner]:
     made = Settings(**settings)
     pool = Pool(engine, made)
     try:
-        yield Runner(Runs(pool, made))
+        yield Runner(Runs(pool, made), pool)
     finally:
         await pool.aclose()

@@ -1,11 +1,14 @@
 """The main cases of every engine, gVisor included: what any caller relies on."""
 
 import asyncio
+from contextlib import aclosing
 
 import pytest
 
-from airlock.model import Code, Command
-from contract.running import Runner, runner_on
+from airlock.errors import InvalidArguments
+from airlock.model import Code, Command, Limits, RunOutput, RunStarted, SandboxSpec, new_id
+from contract.conversation import conversation
+from contract.running import LIMITS, OWNER, Runner, runner_on
 
 pytestmark = [pytest.mark.anyio, pytest.mark.engines("bubblewrap", "docker", "gvisor")]
 
@@ -71,14 +74,14 @@ async def test_a_signal_is_told_apart_from_an_exit(runner: Runner):
 
 async def test_time_is_up_for_a_program_that_ignores_it(runner: Runner):
     code = "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(60)"
-    outcome = await runner.python(code, timeout=1.0)
+    outcome = await runner.python(code, timeout=3.0)
     assert outcome.stdout == b"up\n"
     assert outcome.verdict[:2] == ("timed_out", 124)
 
 
 async def test_a_program_may_use_its_grace_to_say_goodbye(runner: Runner):
     code = "import signal, sys, time\ndef bye(*_): print('bye'); sys.exit(0)\nsignal.signal(15, bye)\ntime.sleep(60)"
-    outcome = await runner.python(code, timeout=1.0)
+    outcome = await runner.python(code, timeout=3.0)
     assert (outcome.stdout, outcome.verdict) == (b"bye\n", ("timed_out", 124, None))
 
 
@@ -128,6 +131,22 @@ async def test_a_named_workspace_persists_and_a_private_one_does_not(runner: Run
     assert (await runner.shell("ls -A")).stdout == b""
 
 
+async def test_a_program_cannot_lock_the_next_one_out_of_its_workspace(runner: Runner):
+    await runner.shell("touch kept; chmod 0 /workspace", workspace="locked")
+    assert (await runner.shell("ls", workspace="locked")).stdout == b"kept\n"
+
+
+async def test_a_fifo_in_the_place_of_a_file_is_refused_at_once(runner: Runner):
+    await runner.shell("mkfifo fifo", workspace="fifo")
+    with pytest.raises(InvalidArguments, match="fifo"):
+        await runner.shell("true", workspace="fifo", files={"fifo": b"x"})
+
+
+async def test_the_callers_path_is_the_programs(runner: Runner):
+    outcome = await runner.shell("echo $PATH", env={"PATH": "/workspace/bin:/usr/bin:/bin"})
+    assert outcome.stdout == b"/workspace/bin:/usr/bin:/bin\n"
+
+
 async def test_the_code_leaves_no_file_and_overwrites_none(runner: Runner):
     await runner.shell("echo 'X = 1' > main.py", workspace="code")
     outcome = await runner.python("import main; print(main.X, __file__ != main.__file__)", workspace="code")
@@ -137,10 +156,26 @@ async def test_the_code_leaves_no_file_and_overwrites_none(runner: Runner):
     )
 
 
-async def test_what_a_program_leaves_running_ends_with_it(runner: Runner):
-    command = "(setsid sh -c 'sleep 3; touch /workspace/late' &) ; sleep 60 & echo done"
-    outcome = await runner.shell(command, workspace="orphans")
-    assert (outcome.stdout, outcome.verdict) == (b"done\n", ("exited", 0, None))
+async def test_what_a_program_leaves_running_ends_with_it(engine):
+    spec = SandboxSpec(new_id("sb"), OWNER, Limits(**LIMITS))
+    await engine.create(spec)
+    async with conversation(engine, spec.id) as talk:
+        leave = "(setsid sleep 60 &) ; sleep 60 & echo done"
+        assert await talk.run("sh", "-c", leave) == (0, b"done\n")
+        _, processes = await talk.run(
+            "python3", "-c", "import os; print(sum(map(str.isdigit, os.listdir('/proc'))))"
+        )
+    await engine.destroy(spec.id)
+    assert processes == b"2\n"  # the agent, and the one that counts
+
+
+async def test_a_run_that_is_given_up_leaves_no_code_in_the_workspace(runner: Runner):
+    request = runner.request(Code("python", b"print(1, flush=True)\nwhile True: pass"), workspace="given-up")
+    async with aclosing(runner.runs.events(OWNER, request)) as events:
+        assert isinstance(await anext(events), RunStarted)
+        assert isinstance(await anext(events), RunOutput)
+    await runner.settle()
+    assert (await runner.shell("ls -A", workspace="given-up")).stdout == b""
 
 
 async def test_runs_side_by_side_do_not_meet(runner: Runner):

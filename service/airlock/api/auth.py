@@ -4,14 +4,14 @@ import hmac
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
-from airlock.api.keys import DEFAULT_TENANT, Key, digest, parse_keys, read_keys
+from airlock.api.keys import DEFAULT_TENANT, BadKeys, Key, digest, parse_keys, read_keys
 from airlock.errors import Forbidden, Unauthorized
 from airlock.model import Principal
 from airlock.settings import LOOPBACK, Settings
 
 
 class Keyring:
-    """With None for keys, nobody needs one. An empty ring is another thing: it lets nobody in."""
+    """With None for keys, nobody needs one."""
 
     def __init__(self, keys: Iterable[Key] | None) -> None:
         self._keys = None if keys is None else [(key.sha256, key.principal) for key in keys]
@@ -22,7 +22,10 @@ class Keyring:
         text, file = settings.api_keys.get_secret_value(), settings.api_keys_file
         if not text and file is None:
             return cls(None)
-        return cls([*parse_keys(text), *(read_keys(file) if file else ())])
+        keys = [*parse_keys(text), *(read_keys(file) if file else ())]
+        if not keys:
+            raise BadKeys("there is no key in AIRLOCK_API_KEYS or the key file: nobody could call")
+        return cls(keys)
 
     @property
     def is_open(self) -> bool:

@@ -137,9 +137,9 @@ class Problems:
         except (CallerGone, ClientDisconnect):
             return
         except asyncio.CancelledError:  # nobody cancels a request but a server that stops
-            if not started:
-                await response_to(stopping())(scope, receive, send)
-            raise
+            if started:
+                raise
+            await response_to(stopping())(scope, receive, send)
         except Exception as error:
             problem = told(error)
             if started:

@@ -14,7 +14,8 @@ from airlock.api.disconnect import unless_gone
 from airlock.api.idempotency import Idempotency, scoped_key
 from airlock.api.problems import body_of, told
 from airlock.api.services import principal_of, services_of
-from airlock.model import RunRequest, RunStarted
+from airlock.errors import Forbidden
+from airlock.model import Role, RunRequest, RunStarted
 from airlock.settings import Settings
 from airlock.tools import run_code, run_command
 from airlock.tools.arguments import parse
@@ -79,6 +80,8 @@ async def _run(
 ) -> Response:
     services = services_of(request)
     principal = principal_of(request)
+    if not principal.roles & {Role.AGENT, Role.ADMIN}:
+        raise Forbidden("This API key may not run programs; use one with the role agent.")
     arguments = parse(model, await request.body())
     live = sse.is_wanted(request)
     run_request = replace(to_run_request(arguments, services.settings), live=live)

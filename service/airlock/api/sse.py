@@ -32,10 +32,17 @@ def _is_zero(parameter: str) -> bool:
     return parameter.startswith("q=") and not parameter.removeprefix("q=").strip("0.")
 
 
+LINE_BREAKS = {character: f"\\u{ord(character):04x}" for character in "\u0085\u2028\u2029"}
+"""Line breaks to Unicode, and to some clients, but neither to JSON nor to the protocol."""
+
+
 def encode(event: str, data: Any, event_id: int | None = None) -> bytes:
-    """JSON has no line breaks of its own, so the data is one line."""
+    """JSON has no line breaks of its own, so the data is one line, for every client."""
+    line = to_json(data)
+    for character, escaped in LINE_BREAKS.items():
+        line = line.replace(character.encode(), escaped.encode())
     numbered = b"" if event_id is None else b"id: %d\n" % event_id
-    return b"event: %s\n%sdata: %s\n\n" % (event.encode(), numbered, to_json(data))
+    return b"event: %s\n%sdata: %s\n\n" % (event.encode(), numbered, line)
 
 
 class EventStream(Response):

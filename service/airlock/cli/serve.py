@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import socket
+import sys
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -41,6 +42,7 @@ def _serve(_: argparse.Namespace) -> None:
         # uvicorn raises the signal again when it has shut down; this ends us with 0 in the end.
         signal.signal(signal.SIGTERM, _stop)
         signal.signal(signal.SIGINT, _stop)
+        signal.signal(signal.SIGHUP, _hang_up)
         Server(app, listener).run(sockets=[listener])
 
 
@@ -69,15 +71,15 @@ class Server(uvicorn.Server):
         services = self._app.state.services
         host, port = self._listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        print(
-            f"Airlock {__version__} serves on http://{shown}:{port} (engine: {services.engine.name})",
-            flush=True,
-        )
+        _say(f"Airlock {__version__} serves on http://{shown}:{port} (engine: {services.engine.name})")
         if services.keyring.is_open:
-            print(
-                "There is no API key: every program on this machine can call it, as tenant default.",
-                flush=True,
-            )
+            _say("There is no API key: every program on this machine can call it, as tenant default.")
+
+
+def _say(line: str) -> None:
+    # In one write: `print` makes two where stdout is not buffered, and the log is written at the same time.
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _listen(settings: Settings) -> socket.socket:
@@ -98,6 +100,11 @@ def _prepare_data_dir(settings: Settings) -> None:
         raise Failure(f"AIRLOCK_DATA_DIR can't be made: {error}") from None
     if not os.access(settings.data_dir, os.W_OK | os.X_OK):
         raise Failure(f"AIRLOCK_DATA_DIR {settings.data_dir} is not writable")
+
+
+def _hang_up(_signal: int, _frame: FrameType | None) -> None:
+    """The terminal was closed, which uvicorn does not know of: the same as SIGTERM."""
+    signal.raise_signal(signal.SIGTERM)
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -6,6 +6,9 @@ frame that is too large, malformed or about an unknown process ends the link, an
 
 import asyncio
 import contextlib
+import math
+import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -24,6 +27,8 @@ from airlock_agent.frames import MAX_EVENT_BODY, MAX_EVENT_HEADER, Decoder, Fram
 
 Reason = Literal["timed_out", "oom_killed", "output_limit", "disk_full", "killed"]
 _REASONS = frozenset({"timed_out", "oom_killed", "output_limit", "disk_full", "killed"})
+JOIN_BELOW = 4096
+FAREWELL_SECONDS = 0.5
 _REFUSALS: Mapping[str, type[AirlockError]] = {
     error.code: error for error in (InvalidArguments, PathOutsideWorkspace, Conflict, SandboxFailed)
 }
@@ -57,10 +62,16 @@ class RemoteProcess:
         self._link = link
         self._name = name
         self._room = max_output
-        self._news: asyncio.Queue[RunOutput | Exit | LinkLost] = asyncio.Queue()
+        self._news: deque[RunOutput | Exit | LinkLost] = deque()
+        self._arrived = asyncio.Event()
+        self.last_heard = time.monotonic()
+        self.over = asyncio.Event()
 
     async def next(self) -> RunOutput | Exit:
-        news = await self._news.get()
+        while not self._news:
+            self._arrived.clear()
+            await self._arrived.wait()
+        news = self._news.popleft()
         if isinstance(news, LinkLost):
             raise news
         return news
@@ -72,11 +83,27 @@ class RemoteProcess:
         await self._link.send({"verb": "close_stdin", "process": self._name})
 
     def tell(self, news: RunOutput | Exit | LinkLost) -> None:
+        self.last_heard = time.monotonic()
         if isinstance(news, RunOutput):
             self._room -= len(news.data)
             if self._room < 0:
                 raise FrameError("the agent sends more output than it was allowed to")
-        self._news.put_nowait(news)
+            news = self._joined(news)
+        self._news.append(news)
+        self._arrived.set()
+
+    def _joined(self, news: RunOutput) -> RunOutput:
+        """With what waits already, if it goes on there: a program that prints byte by byte costs no more."""
+        last = self._news[-1] if self._news else None
+        if (
+            isinstance(last, RunOutput)
+            and last.stream == news.stream
+            and last.offset + len(last.data) == news.offset
+            and len(last.data) < JOIN_BELOW
+        ):
+            self._news.pop()
+            return RunOutput(news.stream, last.offset, last.data + news.data)
+        return news
 
 
 class AgentLink:
@@ -106,10 +133,18 @@ class AgentLink:
     def is_open(self) -> bool:
         return not self._reader.done()
 
+    async def end_programs(self) -> None:
+        """Have the agent kill what runs and clean up after it, if it is quick about it."""
+        with contextlib.suppress(AirlockError, TimeoutError):
+            async with asyncio.timeout(FAREWELL_SECONDS):
+                for name in list(self._processes):
+                    await self.send({"verb": "kill", "process": name})
+                while self._processes and self.is_open:
+                    await self._processes[next(iter(self._processes))].over.wait()
+
     async def aclose(self) -> None:
         self._reader.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._reader
+        await asyncio.wait([self._reader])
         await self._channel.aclose()
 
     async def send(self, header: dict[str, Any], body: bytes = b"") -> None:
@@ -139,7 +174,7 @@ class AgentLink:
             while data := await self._channel.read():
                 for frame in decoder.feed(data):
                     self._take(frame)
-        except (FrameError, KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # whatever an agent says must end as a lost link, and nowhere else
             lost = LinkLost(f"the agent broke the protocol: {error!r}")
         finally:
             self._give_up(lost)
@@ -153,13 +188,15 @@ class AgentLink:
                 self._take_reply(header)
             case "output":
                 stream = header["stream"]
-                if stream not in ("stdout", "stderr"):
-                    raise FrameError("unknown stream")
+                if stream not in ("stdout", "stderr") or not body:
+                    raise FrameError("unknown stream, or no output")
                 output = RunOutput(cast(StreamName, stream), _count(header["offset"]), body)
                 self._processes[header["process"]].tell(output)
             case "exit":
-                self._processes[header["process"]].tell(_parse_exit(header))
+                process = self._processes[header["process"]]
+                process.tell(_parse_exit(header))
                 del self._processes[header["process"]]
+                process.over.set()
             case other:
                 raise FrameError(f"unknown event {other!r}")
 
@@ -189,12 +226,19 @@ class AgentLink:
                 waiting.exception()  # seen: nobody may be waiting any more
         for process in self._processes.values():
             process.tell(lost)
+            process.over.set()
 
 
 def _count(value: Any) -> int:
-    if not isinstance(value, int) or value < 0:
+    if not isinstance(value, int) or not 0 <= value < 1 << 63:
         raise FrameError("not a count")
     return value
+
+
+def _milliseconds(value: Any) -> float:
+    if not isinstance(value, int | float) or not 0 <= value < 1e12 or math.isnan(value):
+        raise FrameError("not a time")
+    return float(value)
 
 
 def _parse_exit(header: dict[str, Any]) -> Exit:
@@ -207,6 +251,6 @@ def _parse_exit(header: dict[str, Any]) -> Exit:
         reason=cast(Reason | None, reason),
         stdout_bytes=_count(header["stdout"]),
         stderr_bytes=_count(header["stderr"]),
-        cpu_ms=float(header["cpu_ms"]),
+        cpu_ms=_milliseconds(header["cpu_ms"]),
         peak_memory_bytes=_count(header["peak_memory_bytes"]),
     )

@@ -47,7 +47,7 @@ class Pool:
         return self._sandboxes.engine_name
 
     async def start(self) -> None:
-        await self._sandboxes.destroy_leftovers()
+        await self._sandboxes.start()
         self._spares.start()
 
     async def aclose(self) -> None:
@@ -79,7 +79,7 @@ class Pool:
 
     def destroy(self, sandbox: Sandbox) -> None:
         """At once, and not only at the end of the lease."""
-        self._sandboxes.discard(sandbox)
+        self._sandboxes.discard(sandbox, abruptly=True)
 
     async def autopsy(self, sandbox_id: str) -> SandboxInfo | None:
         return await self._sandboxes.autopsy(sandbox_id)
@@ -95,10 +95,12 @@ class Pool:
 
 
 def default_limits(settings: Settings) -> Limits:
+    """What a run gets if it does not ask; never more than it could ask for."""
+    s = settings
     return Limits(
-        cpus=settings.default_cpus,
-        memory_bytes=settings.default_memory_mb * MIB,
-        pids=settings.default_pids,
-        tmp_bytes=settings.default_tmp_mb * MIB,
-        output_bytes=settings.default_output_bytes,
+        cpus=min(s.default_cpus, s.max_cpus),
+        memory_bytes=min(s.default_memory_mb, s.max_memory_mb) * MIB,
+        pids=min(s.default_pids, s.max_pids),
+        tmp_bytes=min(s.default_tmp_mb, s.max_tmp_mb) * MIB,
+        output_bytes=min(s.default_output_bytes, s.max_output_bytes),
     )

@@ -5,12 +5,12 @@ import signal
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airlock.errors import LanguageUnavailable, SandboxFailed, SandboxNotFound
+from airlock.errors import EngineUnavailable, LanguageUnavailable, SandboxFailed, SandboxNotFound
 from airlock.model import (
     Code,
     Owner,
@@ -57,12 +57,15 @@ class Runs:
         with self._admission.admit(owner.tenant):
             async with self._pool.lease(self._spec(owner, request)) as sandbox:
                 run_id = new_id("run")
-                process = await self._start(sandbox, run_id, request)
+                process, started = await self._start(sandbox, run_id, request)
                 with self._deadline(sandbox, process, request.timeout):
-                    await process.feed(request.stdin)
+                    with suppress(EngineUnavailable):  # the link is lost, and `_watch` will be told why
+                        await process.feed(request.stdin)
                     yield RunStarted(run_id, sandbox.id)
-                    async for event in self._watch(sandbox, run_id, process, request):
-                        yield event
+                    watching = self._watch(sandbox, run_id, process, started, request)
+                    async with aclosing(watching):
+                        async for event in watching:
+                            yield event
 
     def _spec(self, owner: Owner, request: RunRequest) -> SandboxSpec:
         # Past this moment nobody can be waiting for it, whatever has become of this service.
@@ -75,7 +78,8 @@ class Runs:
             expires_at=datetime.now(UTC) + timedelta(seconds=lifetime),
         )
 
-    async def _start(self, sandbox: Sandbox, run_id: str, request: RunRequest) -> RemoteProcess:
+    async def _start(self, sandbox: Sandbox, run_id: str, request: RunRequest) -> tuple[RemoteProcess, float]:
+        """The process, and when it was sent off."""
         header: dict[str, Any] = {
             "args": list(request.args),
             "cwd": request.cwd,
@@ -97,7 +101,8 @@ class Runs:
             async with asyncio.timeout(SETUP_SECONDS):
                 for path, data in request.files.items():
                     await sandbox.link.write_file(path, data)
-                return await sandbox.link.start(run_id, header, source, kept)
+                started = time.monotonic()
+                return await sandbox.link.start(run_id, header, source, kept), started
         except TimeoutError:
             raise SandboxFailed("the sandbox did not take the program in time") from None
 
@@ -108,9 +113,8 @@ class Runs:
         return {"head": head, "tail": tail, "ceiling": self._settings.output_ceiling_bytes}
 
     async def _watch(
-        self, sandbox: Sandbox, run_id: str, process: RemoteProcess, request: RunRequest
+        self, sandbox: Sandbox, run_id: str, process: RemoteProcess, started: float, request: RunRequest
     ) -> AsyncGenerator[RunEvent, None]:
-        started = time.monotonic()
         kept: Counter[str] = Counter()
         while True:
             news = await self._next(sandbox, process)
@@ -132,7 +136,7 @@ class Runs:
                 stdout_bytes=totals[0],
                 stderr_bytes=totals[1],
                 truncated=totals[0] > kept["stdout"] or totals[1] > kept["stderr"],
-                duration_ms=round((time.monotonic() - started) * 1000, 3),
+                duration_ms=round((process.last_heard - started) * 1000, 3),
                 usage=Usage(end.cpu_ms, end.peak_memory_bytes) if end else None,
             )
             return

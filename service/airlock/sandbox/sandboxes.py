@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from tenacity import (
@@ -25,6 +26,7 @@ from airlock.sandbox.link import AgentLink
 HELLO_SECONDS = 30
 FAREWELL_SECONDS = 10
 AUTOPSY_SECONDS = 2
+SWEEP_SECONDS = 30
 
 _AFTER_ITS_END = AsyncRetrying(
     retry=retry_if_result(lambda info: info.state is SandboxState.RUNNING), wait=wait_fixed(0.1)
@@ -50,6 +52,8 @@ class Sandboxes:
         self._engine = engine
         self._states: Counter[str] = Counter()
         self._farewells: set[asyncio.Task[None]] = set()
+        self._leaving: set[str] = set()
+        self._sweeping: asyncio.Task[None] | None = None
 
     @property
     def engine_name(self) -> str:
@@ -63,15 +67,31 @@ class Sandboxes:
     def ending(self) -> int:
         return self._states["ending"]
 
-    async def destroy_leftovers(self) -> None:
-        """What an earlier life of this service has left: its callers are gone."""
+    async def start(self) -> None:
+        """Destroy what an earlier life of this service has left, whose callers are gone; then keep clean."""
+        await self._sweep(everything=True)
+        self._sweeping = asyncio.create_task(self._keep_clean(), name="sweep")
+
+    async def _keep_clean(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            await self._sweep(everything=False)
+
+    async def _sweep(self, *, everything: bool) -> None:
+        """What is past its time, and still there because the engine was away when it was to be destroyed."""
+        now = datetime.now(UTC)
         try:
-            for info in await self._engine.list():
-                self._in_background(self._destroy(info.id))
-        except EngineError as error:
-            logger.warning("the engine does not answer yet: %s", error)
+            async with asyncio.timeout(SWEEP_SECONDS):
+                for info in await self._engine.list():
+                    if everything or (info.expires_at is not None and info.expires_at < now):
+                        self._in_background(self._destroy(info.id))
+        except (EngineError, TimeoutError) as error:
+            logger.warning("the engine does not answer: %r", error)
 
     async def aclose(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.wait([self._sweeping])
         if self._farewells:
             _, late = await asyncio.wait(self._farewells, timeout=FAREWELL_SECONDS)
             for task in late:
@@ -86,8 +106,11 @@ class Sandboxes:
                 self._in_background(self._destroy(spec.id))
                 raise
 
-    def discard(self, sandbox: Sandbox) -> None:
-        self._in_background(self._part_with(sandbox))
+    def discard(self, sandbox: Sandbox, *, abruptly: bool = False) -> None:
+        """Destroy it in the background; unless abruptly, its agent may clean up after a program first."""
+        if sandbox.id not in self._leaving:
+            self._leaving.add(sandbox.id)
+            self._in_background(self._part_with(sandbox, abruptly))
 
     async def autopsy(self, sandbox_id: str) -> SandboxInfo | None:
         """What the engine says of a sandbox whose link was lost; None if it does not know, either."""
@@ -107,9 +130,14 @@ class Sandboxes:
         except SandboxNotFound:
             raise SandboxFailed("the sandbox ended while it was starting") from None
 
-    async def _part_with(self, sandbox: Sandbox) -> None:
-        await sandbox.link.aclose()
-        await self._destroy(sandbox.id)
+    async def _part_with(self, sandbox: Sandbox, abruptly: bool) -> None:
+        try:
+            if not abruptly:
+                await sandbox.link.end_programs()
+            await sandbox.link.aclose()
+        finally:
+            await self._destroy(sandbox.id)
+            self._leaving.discard(sandbox.id)
 
     async def _destroy(self, sandbox_id: str) -> None:
         attempts = AsyncRetrying(

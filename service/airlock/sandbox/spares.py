@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from airlock.errors import AirlockError
 from airlock.sandbox.sandboxes import Sandbox
 
 MEMORY_SECONDS = 10.0
@@ -105,8 +104,8 @@ class Spares:
         started = time.monotonic()
         try:
             sandbox = await self._make()
-        except AirlockError as error:
-            logger.warning("no spare sandbox could be made: %s", error)
+        except Exception as error:  # this task must not end while the service lives
+            logger.warning("no spare sandbox could be made: %r", error)
             await asyncio.sleep(BACKOFF_SECONDS)
             return
         now = time.monotonic()

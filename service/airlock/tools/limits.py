@@ -6,6 +6,7 @@ from pydantic import Field
 
 from airlock.errors import InvalidArguments
 from airlock.model import Limits
+from airlock.sandbox.pool import default_limits
 from airlock.settings import MIB, Settings
 from airlock.tools.arguments import WHOLE_NUMBER, Arguments
 
@@ -20,22 +21,22 @@ class LimitsArguments(Arguments):
 
     cpus: Annotated[float, Field(ge=0.01, allow_inf_nan=False)] | None = None
     memory_mb: Annotated[int, Field(ge=16), WHOLE_NUMBER] | None = None
-    pids: Annotated[int, Field(ge=1), WHOLE_NUMBER] | None = None
+    pids: Annotated[int, Field(ge=2), WHOLE_NUMBER] | None = None
     tmp_mb: Annotated[int, Field(ge=1), WHOLE_NUMBER] | None = None
     output_bytes: Annotated[int, Field(ge=1), WHOLE_NUMBER] | None = None
 
 
 def limits(asked: LimitsArguments, settings: Settings) -> Limits:
-    def limit(name: str, value: Number | None, default: Number, most: Number) -> Number:
-        return default if value is None else at_most(f"limits.{name}", value, most)
+    def limit(name: str, value: Number | None, default: Number, most: Number, unit: int = 1) -> Number:
+        return default if value is None else at_most(f"limits.{name}", value, most) * unit
 
-    s = settings
+    default, s = default_limits(settings), settings
     return Limits(
-        cpus=limit("cpus", asked.cpus, s.default_cpus, s.max_cpus),
-        memory_bytes=limit("memory_mb", asked.memory_mb, s.default_memory_mb, s.max_memory_mb) * MIB,
-        pids=limit("pids", asked.pids, s.default_pids, s.max_pids),
-        tmp_bytes=limit("tmp_mb", asked.tmp_mb, s.default_tmp_mb, s.max_tmp_mb) * MIB,
-        output_bytes=limit("output_bytes", asked.output_bytes, s.default_output_bytes, s.max_output_bytes),
+        cpus=limit("cpus", asked.cpus, default.cpus, s.max_cpus),
+        memory_bytes=limit("memory_mb", asked.memory_mb, default.memory_bytes, s.max_memory_mb, MIB),
+        pids=limit("pids", asked.pids, default.pids, s.max_pids),
+        tmp_bytes=limit("tmp_mb", asked.tmp_mb, default.tmp_bytes, s.max_tmp_mb, MIB),
+        output_bytes=limit("output_bytes", asked.output_bytes, default.output_bytes, s.max_output_bytes),
     )
 
 

@@ -39,6 +39,18 @@ def test_a_file_where_a_directory_is_needed_is_a_refusal_with_its_reason(root):
     assert refusal.value.code == "INVALID_ARGUMENTS"
 
 
+def test_a_fifo_in_the_way_is_a_refusal_and_no_wait(root):
+    os.mkfifo(root / "fifo")
+    with pytest.raises(WorkspaceError):
+        workspace.write("fifo", b"x")
+
+
+def test_a_locked_workspace_is_unlocked(root):
+    root.chmod(0)
+    workspace.unlock()
+    assert root.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_cwd_must_be_a_directory(root):
     workspace.write("file", b"")
     for path in ("file", "nothing"):

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from airlock.api.auth import Keyring
-from airlock.api.keys import append_key, record
+from airlock.api.keys import BadKeys, append_key, record
 from airlock.errors import Forbidden, Unauthorized
 from airlock.model import Owner, Principal, Role
 from airlock.settings import Settings
@@ -73,11 +73,11 @@ def test_without_keys_a_page_of_this_machine_may_call(settings: Settings):
 
 
 @pytest.mark.parametrize("empty", ["", "  ,"])
-def test_keys_that_are_configured_but_empty_let_nobody_in(tmp_path: Path, empty: str):
+def test_keys_that_are_configured_but_empty_are_refused(tmp_path: Path, empty: str):
     file = tmp_path / "keys"
     file.touch()
-    with pytest.raises(Unauthorized):
-        Keyring.of(Settings(api_keys=empty, api_keys_file=file)).principal({})
+    with pytest.raises(BadKeys, match="no key"):
+        Keyring.of(Settings(api_keys=empty, api_keys_file=file))
 
 
 def test_keys_of_the_file_count_too(tmp_path: Path):

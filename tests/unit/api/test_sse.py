@@ -65,3 +65,8 @@ async def test_a_reader_that_takes_nothing_is_gone(monkeypatch: pytest.MonkeyPat
     with pytest.raises(sse.CallerGone):
         await sse.EventStream(pieces())({"type": "http"}, receive, send)
     assert closed.is_set()
+
+
+def test_what_some_clients_take_for_a_line_break_is_escaped():
+    line = sse.encode("stdout", {"text": "a\u2028b\u2029c\u0085d"})
+    assert line.decode().splitlines()[1] == 'data: {"text":"a\\u2028b\\u2029c\\u0085d"}'

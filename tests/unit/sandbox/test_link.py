@@ -104,6 +104,11 @@ FORGED = {
     "offset that is no number": {"event": "output", "process": "p", "stream": "stdout", "offset": "0"},
     "unknown reason": {"event": "exit", "process": "p", "code": 0, "signal": None, "reason": "because"},
     "exit without counts": {"event": "exit", "process": "p", "code": 0, "signal": None, "reason": None},
+    "time beyond all numbers": {
+        **{"event": "exit", "process": "p", "code": 0, "signal": None, "reason": None},
+        **{"stdout": 0, "stderr": 0, "cpu_ms": 10**400, "peak_memory_bytes": 0},
+    },
+    "output that is none": {"event": "output", "process": "p", "stream": "stdout", "offset": 0},
     "second hello": {"event": "hello", "protocol": 1, "languages": []},
 }
 
@@ -132,4 +137,25 @@ async def test_a_frame_over_the_limit_is_cut_off(agent):
     agent.outbox.put_nowait(b"\xff" * 8)
     with pytest.raises(LinkLost, match="over the limit"):
         await process.next()
+    await link.aclose()
+
+
+async def test_what_is_printed_byte_by_byte_waits_as_one_piece(agent):
+    link, start, process = await started(agent)
+    for offset in range(100):
+        agent.output(start, "stdout", offset, b"x")
+    agent.exit(start, stdout=100)
+    while agent.outbox.qsize():
+        await asyncio.sleep(0)
+    assert await process.next() == RunOutput("stdout", 0, b"x" * 100)
+    await link.aclose()
+
+
+async def test_an_agent_is_asked_to_clean_up_before_the_end(agent):
+    link, start, _ = await started(agent)
+    ending = asyncio.create_task(link.end_programs())
+    await agent.expect("kill")
+    assert not ending.done()
+    agent.exit(start, reason="killed")
+    await ending
     await link.aclose()

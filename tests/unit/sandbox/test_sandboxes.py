@@ -51,7 +51,7 @@ async def test_what_an_earlier_life_left_is_destroyed():
     engine = ScriptedEngine(greet)
     await engine.create(SPEC)
     sandboxes = Sandboxes(engine)
-    await sandboxes.destroy_leftovers()
+    await sandboxes.start()
     await sandboxes.aclose()
     assert engine.destroyed == ["sb_1"]
 
@@ -60,7 +60,7 @@ async def test_an_engine_that_is_away_at_the_start_is_no_failure():
     engine = ScriptedEngine(greet)
     engine.failure = EngineUnavailable("away")
     sandboxes = Sandboxes(engine)
-    await sandboxes.destroy_leftovers()
+    await sandboxes.start()
     await sandboxes.aclose()
 
 
@@ -88,3 +88,14 @@ async def test_an_autopsy_believes_the_engine_only():
     assert info.state is SandboxState.EXITED
     assert await sandboxes.autopsy("sb_other") is None
     await engine.destroy("sb_1")
+
+
+async def test_a_link_that_ends_badly_does_not_keep_its_sandbox():
+    engine = ScriptedEngine(greet)
+    sandboxes = Sandboxes(engine)
+    sandbox = await sandboxes.make(SPEC)
+    engine.agent("sb_1").say({"event": "exit", "process": "x", "cpu_ms": 10**400})
+    sandboxes.discard(sandbox)
+    sandboxes.discard(sandbox)
+    await sandboxes.aclose()
+    assert engine.destroyed == ["sb_1"]

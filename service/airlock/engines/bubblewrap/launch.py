@@ -53,8 +53,11 @@ def launch(
         try:
             for end in (info, block, stderr):  # now the other side alone has them
                 end.close()
-            keys = processes.identify(_first_process(told, complaints)), processes.identify(monitor)
-            limit(*keys)
+            try:
+                keys = processes.identify(_first_process(told, complaints)), processes.identify(monitor)
+                limit(*keys)
+            except ProcessLookupError:  # it has failed while we looked
+                raise _failure(complaints) from None
             _wait_for_mounts(go, complaints)
             return Started(*keys, os.dup(complaints.fileno()))
         except BaseException:

@@ -45,6 +45,7 @@ def _make(directories: Mapping[str, Path]) -> int:
         _mount(libc, "tmpfs", MOUNT_POINT, MS_NOSUID | MS_NODEV, "tmpfs", options="mode=0755,size=64k")
         for name, descriptor in sources.items():
             (MOUNT_POINT / name).mkdir()
+            (MOUNT_POINT / name).chmod(0o755)  # whatever the umask
             _mount(libc, f"/proc/thread-self/fd/{descriptor}", MOUNT_POINT / name, MS_BIND | MS_REC)
     return os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
 

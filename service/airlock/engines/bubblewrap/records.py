@@ -77,7 +77,7 @@ class Records:
     def read(self, sandbox_id: str) -> Record:
         try:
             record = decode((self.directory(sandbox_id) / FILE).read_text())
-        except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+        except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError) as error:
             raise not_found(sandbox_id) from error
         if record.instance != self.instance:
             raise not_found(sandbox_id)

@@ -15,10 +15,12 @@ DESCRIPTION = "workspace.json"
 def ensure(directory: Path, workspace: Workspace, owner: int) -> None:
     """Make it if it is not there, for the user that sandboxes run as."""
     home = directory / workspace.key
-    if (home / DESCRIPTION).exists():
-        return
-    home.mkdir(mode=0o711, exist_ok=True)
     files = home / FILES
+    if (home / DESCRIPTION).exists():
+        files.chmod(0o700)  # a program may have locked everybody out
+        return
+    home.mkdir(exist_ok=True)
+    home.chmod(0o711)
     files.mkdir(mode=0o700, exist_ok=True)
     if os.geteuid() == 0:
         os.chown(files, owner, owner)

@@ -33,7 +33,8 @@ def translated(error: Exception) -> AirlockError:
         case APIError():
             return _refusal(error)
         case PermissionError():
-            return EngineMisconfigured(
+            # As good as no daemon: where Docker is not asked for by name, another engine serves.
+            return EngineUnavailable(
                 "Airlock may not use Docker's socket: run it as a member of the group that owns the socket"
             )
         case OSError():

@@ -24,7 +24,7 @@ def answer(status):
         (answer(504), EngineUnavailable, True),
         (ConnectionRefusedError(), EngineUnavailable, True),
         (FileNotFoundError(), EngineUnavailable, True),
-        (PermissionError(), EngineMisconfigured, False),
+        (PermissionError(), EngineUnavailable, False),
         (requests.ConnectionError(), EngineUnavailable, True),
         (requests.ReadTimeout(), EngineUnavailable, False),
         (TimeoutError(), EngineUnavailable, False),
