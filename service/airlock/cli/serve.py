@@ -33,6 +33,7 @@ def add_command(commands: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def _serve(_: argparse.Namespace) -> None:
     settings = load_settings()
+    os.umask(0o022)  # sandboxes run as another user, and must reach what is made for them
     _prepare_data_dir(settings)
     try:
         app = create_app(settings)
