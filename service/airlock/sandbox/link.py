@@ -17,6 +17,7 @@ from airlock.engine import Channel
 from airlock.errors import (
     AirlockError,
     Conflict,
+    EngineUnavailable,
     InvalidArguments,
     PathOutsideWorkspace,
     SandboxFailed,
@@ -151,20 +152,29 @@ class AgentLink:
         await self._channel.write(encode(header, body))
 
     async def write_file(self, path: str, data: bytes) -> None:
-        await self._call({"verb": "write", "path": path}, data)
+        try:
+            await self._call({"verb": "write", "path": path}, data)
+        except LinkLost as lost:
+            raise SandboxFailed(str(lost)) from None
 
     async def start(self, name: str, header: dict[str, Any], body: bytes, max_output: int) -> RemoteProcess:
+        """The program. If the link is lost, it may have begun or not: then the loss is its first news."""
+        if not self.is_open:
+            raise SandboxFailed("the sandbox ended before it could take the program")
         process = self._processes[name] = RemoteProcess(self, name, max_output)
-        await self._call({"verb": "start", "process": name, **header}, body)
+        with contextlib.suppress(LinkLost):
+            await self._call({"verb": "start", "process": name, **header}, body)
         return process
 
     async def _call(self, header: dict[str, Any], body: bytes) -> None:
-        """Send it and wait for the reply. Refusals come as errors of the taxonomy."""
+        """Send it and wait for the reply. Refusals come as errors of the taxonomy; else LinkLost."""
+        if not self.is_open:
+            raise LinkLost("the channel to the sandbox has ended")
         self._last_ref += 1
         reply = self._replies[self._last_ref] = asyncio.get_running_loop().create_future()
-        if not self.is_open:
-            raise SandboxFailed("the sandbox ended before it could take the call")
-        await self.send({**header, "ref": self._last_ref}, body)
+        # If it can't be sent, the reading side will hear of it too, and give up on the reply.
+        with contextlib.suppress(EngineUnavailable):
+            await self.send({**header, "ref": self._last_ref}, body)
         await reply
 
     async def _read(self) -> None:
@@ -219,11 +229,13 @@ class AgentLink:
             reply.set_exception(_REFUSALS.get(error["code"], SandboxFailed)(str(error["message"])))
 
     def _give_up(self, lost: LinkLost) -> None:
-        waiters: list[asyncio.Future[Any]] = [self._hello, *self._replies.values()]
-        for waiting in waiters:
-            if not waiting.done():
-                waiting.set_exception(SandboxFailed(str(lost)))
-                waiting.exception()  # seen: nobody may be waiting any more
+        if not self._hello.done():
+            self._hello.set_exception(SandboxFailed(str(lost)))
+            self._hello.exception()  # seen: nobody may be waiting any more
+        for reply in self._replies.values():
+            if not reply.done():
+                reply.set_exception(lost)
+                reply.exception()
         for process in self._processes.values():
             process.tell(lost)
             process.over.set()

@@ -152,6 +152,18 @@ async def test_a_lost_link_is_judged_by_what_the_engine_says(state, oom, status,
     assert finished.usage is None
 
 
+async def test_a_sandbox_that_dies_of_the_program_before_it_says_so_is_a_result():
+    async def script(agent):
+        await agent.greet()
+        await agent.expect("start")
+        agent.hang_up()
+
+    engine = ScriptedEngine(script)
+    engine.oom_killed = True
+    finished = (await run(engine))[-1]
+    assert (finished.status, finished.exit_code) == (Status.OOM_KILLED, 137)
+
+
 async def test_a_silent_agent_does_not_outlive_the_deadline():
     async def script(agent):
         await agent.begin()
