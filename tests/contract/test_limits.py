@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from airlock.errors import InvalidArguments
 from airlock.model import Code, RunFinished, RunStarted
 from contract.running import MIB, OWNER, Runner, runner_on
 
@@ -157,6 +158,12 @@ async def test_a_dead_agent_does_not_outlive_the_deadline(engine, place):
     assert (end.status, end.exit_code) == ("timed_out", 124)
     assert end.duration_ms < 3000
     assert not Path(f"/proc/{agent}").exists()
+
+
+async def test_a_fifo_in_the_place_of_a_file_is_refused_at_once(runner: Runner):
+    await runner.shell("mkfifo fifo", workspace="fifo")
+    with pytest.raises(InvalidArguments, match="fifo"):
+        await runner.shell("true", workspace="fifo", files={"fifo": b"x"})
 
 
 async def test_a_cancelled_run_leaves_no_sandbox(engine):

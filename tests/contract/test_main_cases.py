@@ -5,7 +5,6 @@ from contextlib import aclosing
 
 import pytest
 
-from airlock.errors import InvalidArguments
 from airlock.model import Code, Command, Limits, RunOutput, RunStarted, SandboxSpec, new_id
 from contract.conversation import conversation
 from contract.running import LIMITS, OWNER, Runner, runner_on
@@ -134,12 +133,6 @@ async def test_a_named_workspace_persists_and_a_private_one_does_not(runner: Run
 async def test_a_program_cannot_lock_the_next_one_out_of_its_workspace(runner: Runner):
     await runner.shell("touch kept; chmod 0 /workspace", workspace="locked")
     assert (await runner.shell("ls", workspace="locked")).stdout == b"kept\n"
-
-
-async def test_a_fifo_in_the_place_of_a_file_is_refused_at_once(runner: Runner):
-    await runner.shell("mkfifo fifo", workspace="fifo")
-    with pytest.raises(InvalidArguments, match="fifo"):
-        await runner.shell("true", workspace="fifo", files={"fifo": b"x"})
 
 
 async def test_the_callers_path_is_the_programs(runner: Runner):
