@@ -1,6 +1,5 @@
 """Whether it is alive, whether it can run programs, and how it has been doing. None of these needs a key."""
 
-from dataclasses import asdict
 from typing import Any, Literal
 
 from fastapi import APIRouter
@@ -12,6 +11,8 @@ from starlette.responses import JSONResponse, Response
 from airlock.api.problems import ErrorAnswer, error_answer
 from airlock.api.services import services_of
 from airlock.errors import AirlockError
+from airlock.model import Measure
+from airlock.sandbox.pool import PoolReport
 
 NO_KEY: dict[str, Any] = {"security": []}
 
@@ -25,26 +26,11 @@ class EngineAnswer(BaseModel):
     version: str | None
 
 
-class MeasureAnswer(BaseModel):
-    enforced: bool
-    how: str
-
-
-class PoolAnswer(BaseModel):
-    spare: int
-    starting: int
-    running: int
-    ending: int
-    hits: int
-    misses: int
-    refill_seconds: float
-
-
 class Readiness(BaseModel):
     status: Literal["ready", "unavailable"]
     engine: EngineAnswer
-    isolation: dict[str, MeasureAnswer]
-    pool: PoolAnswer
+    isolation: dict[str, Measure]
+    pool: PoolReport
     error: ErrorAnswer | None
 
 
@@ -89,7 +75,7 @@ async def _readiness(request: Request) -> Readiness:
     services = services_of(request)
     found = await services.engine_check.outcome()
     name = services.engine.name
-    pool = PoolAnswer(**asdict(services.pool.report()))
+    pool = services.pool.report()
     if isinstance(found, AirlockError):
         return Readiness(
             status="unavailable",
@@ -101,10 +87,7 @@ async def _readiness(request: Request) -> Readiness:
     return Readiness(
         status="ready",
         engine=EngineAnswer(name=name, version=found.version),
-        isolation={
-            measure: MeasureAnswer(enforced=it.enforced, how=it.how)
-            for measure, it in found.isolation.items()
-        },
+        isolation=dict(found.isolation),
         pool=pool,
         error=None,
     )
