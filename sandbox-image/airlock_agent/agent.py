@@ -34,7 +34,7 @@ def serve() -> None:
         return
     except ServiceGone:
         os._exit(0)
-    except BaseException:
+    except BaseException:  # or `site` would go on, and PID 1 would run the caller's main.py
         import traceback  # noqa: PLC0415 - not before it is needed: it takes 4 ms
 
         traceback.print_exc()

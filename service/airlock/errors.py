@@ -9,8 +9,7 @@ AirlockError
 ├── Unauthorized
 ├── Forbidden
 ├── NotFound
-│   ├── SandboxNotFound
-│   └── ProcessNotFound
+│   └── SandboxNotFound
 ├── MethodNotAllowed
 ├── Conflict
 │   ├── IdempotencyConflict
@@ -75,10 +74,6 @@ class NotFound(AirlockError):
 
 class SandboxNotFound(NotFound):
     code = "SANDBOX_NOT_FOUND"
-
-
-class ProcessNotFound(NotFound):
-    code = "PROCESS_NOT_FOUND"
 
 
 class MethodNotAllowed(AirlockError):

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from e2e.conftest import ENGINES, serving
+from e2e.conftest import ENGINES, eventually, serving
 
 CALLS = 30
 SPACING_SECONDS = 0.4
@@ -21,7 +21,8 @@ def median_ms(engine: str, pool: dict[str, str]) -> float:
         serving(engine, Path(data), log_level="error", **pool) as service,
         service.client() as client,
     ):
-        time.sleep(3)  # for the pool to fill
+        spares = int(pool["pool_min"])
+        eventually(lambda: client.get("/readyz").json()["pool"]["spare"] >= spares)
         for _ in range(CALLS):
             started = time.perf_counter()
             answer = client.post("/v1/run_code", json={"language": "python", "code": "print(1)"})

@@ -61,7 +61,7 @@ class Idempotency:
             call = Call(self._store, key, await self._claim(key, digest))
             try:
                 yield call
-            except Exception as error:
+            except Exception as error:  # any failure settles the key, and goes on its way
                 await self._settle(key, call, error)
                 raise
         finally:

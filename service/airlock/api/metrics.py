@@ -62,7 +62,7 @@ class Metrics:
                         status = event.status
                         self._run_seconds.labels(tool, language).observe(event.duration_ms / 1000)
                     yield event
-        except Exception as error:
+        except Exception as error:  # counted, whatever it is, and raised again
             if isinstance(error, EngineError):
                 self._engine_errors.labels(error.code).inc()
             status = status and "error"

@@ -140,7 +140,7 @@ class Problems:
             if started:
                 raise
             await response_to(stopping())(scope, receive, send)
-        except Exception as error:
+        except Exception as error:  # the last place where a caller can still get an answer
             problem = told(error)
             if started:
                 raise

@@ -135,7 +135,7 @@ async def _pieces(events: AsyncGenerator[TextEvent, None]) -> AsyncGenerator[byt
                     case RunAnswer():
                         number += 1
                         yield sse.encode("exited", event.model_dump(exclude={"stdout", "stderr"}), number)
-    except Exception as error:
+    except Exception as error:  # the stream has begun, so an error can only be an event of it
         if not started:
             raise
         yield sse.encode("error", body_of(told(error)))

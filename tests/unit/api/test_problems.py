@@ -25,7 +25,6 @@ pytestmark = pytest.mark.anyio
         (errors.Unauthorized, 401),
         (errors.Forbidden, 403),
         (errors.SandboxNotFound, 404),
-        (errors.ProcessNotFound, 404),
         (errors.MethodNotAllowed, 405),
         (errors.IdempotencyConflict, 409),
         (errors.IdempotencyLost, 409),
